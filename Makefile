@@ -25,7 +25,7 @@ export RUST_TEST_THREADS ?= $(shell expr 4 '*' $$(nproc))
 export RATELIMIT_BUILD ?= $(shell git describe --always --exclude='*' --abbrev=12 --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test packages test-packages test-client-releases bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-adaptive bench-waiting bench-fairness fuzz simulate leakcheck soak coverage mutants release test-release reproduce publish test-deb image test-image install
+.PHONY: help setup setup-bench build faulty run test packages test-packages test-client-releases bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-adaptive bench-waiting bench-fairness fuzz simulate every-order leakcheck soak coverage mutants release test-release reproduce publish test-deb image test-image install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -144,6 +144,9 @@ fuzz: build ## Fuzz: half the time the core, guided by coverage, half calls, dum
 
 simulate: setup ## Nodes in memory, new seeds, and all that can go wrong: prints what happened, or the history that breaks a law (SECONDS=600)
 	$(CARGO) run --release --locked --quiet --package ratelimit-laws --example simulate -- $(SECONDS)
+
+every-order: ## Try all orders of arrivals, polls, releases, settlements and time of four callers and three tenants, on the lines as shipped (1 GB)
+	$(CARGO) run --release --locked --package ratelimit-laws --example every_order
 
 leakcheck: build setup-bench ## A server under valgrind, called at random: no leak and no wild read in the module
 	$(CARGO) bench --locked --bench soak -- leakcheck

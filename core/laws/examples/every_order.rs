@@ -1,23 +1,30 @@
-//! All orders of events of four callers of three tenants: `make every-order`.
+//! All orders of events, also of four callers of three tenants: `make every-order`. With an argument, only the sizes whose title
+//! has it.
 
 use std::process::ExitCode;
+use std::{env, fs};
 
 use ratelimit_laws::every_order::{PROPERTIES, Size, search};
 
 fn main() -> ExitCode {
-    let chosen = std::env::args().nth(1);
-    let sizes = [Size::TWO, Size::THREE, Size::RATE, Size::BOTH, Size::FOUR];
-    let settlements = std::env::args().nth(2).map(|n| n.parse().expect("n"));
-    let sizes = sizes.map(|size| Size { settlements: settlements.unwrap_or(size.settlements), ..size });
-    for size in sizes.iter().filter(|size| chosen.as_deref().is_none_or(|chosen| size.title.contains(chosen))) {
-        match search(*size, |states, depth| if states % 4096 < 30 { eprint!("\r{states} states, depth {depth} ") }) {
-            Ok(report) => println!("\r{report}"),
+    let chosen = env::args().nth(1).unwrap_or_default();
+    println!("In each state, or at each event:\n{}\n", PROPERTIES.join("\n"));
+    for size in Size::ALL.into_iter().filter(|size| size.title.contains(&chosen)) {
+        let report = search(size, |states, depth| eprint!("\r{states} states, depth {depth} "));
+        match report {
+            Ok(report) => println!("\r{report}{}", memory()),
             Err(failure) => {
                 println!("\r{}: {failure}", size.title);
                 return ExitCode::FAILURE;
             }
         }
     }
-    println!("{}", PROPERTIES.join("\n"));
     ExitCode::SUCCESS
+}
+
+/// The most memory that the program has had so far, where the system tells.
+fn memory() -> String {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    most.map(|most| format!(", {} so far", most.trim())).unwrap_or_default()
 }

@@ -49,62 +49,63 @@ const POOL_OF_ONE: Ask =
 const POOL_OF_TWO: Ask = Ask { costs: [2, 0], ..POOL_OF_ONE };
 const POLL_OF_ONE: Ask = Ask { manner: Manner::Polls, ..POOL_OF_ONE };
 const POLL_OF_TWO: Ask = Ask { costs: [2, 0], ..POLL_OF_ONE };
+const POLL_ANEW: Ask = Ask { manner: Manner::PollsAnew, ..POOL_OF_ONE };
+const CRITICAL: Ask = Ask { critical: true, ..POOL_OF_ONE };
+const HEAVY: Ask = Ask { weight: Some(2), ..POOL_OF_ONE };
 const BOTH: Ask = Ask { costs: [1, 1], ..POOL_OF_ONE };
 const RATE_OF_ONE: Ask = Ask { costs: [0, 1], fair: RATE, ..POOL_OF_ONE };
 const RATE_OF_TWO: Ask = Ask { costs: [0, 2], holds: true, ..RATE_OF_ONE };
+const POLL_RATE: Ask = Ask { manner: Manner::Polls, ..RATE_OF_ONE };
 
-const OF_LEASES: &[Ask] = &[POOL_OF_ONE, POOL_OF_TWO, POLL_OF_ONE, POLL_OF_TWO];
-const OF_LEASES_AND_MORE: &[Ask] = &[
-    POOL_OF_ONE,
-    POOL_OF_TWO,
-    POLL_OF_ONE,
-    POLL_OF_TWO,
-    Ask { manner: Manner::PollsAnew, ..POLL_OF_ONE },
-    Ask { critical: true, ..POOL_OF_ONE },
-    Ask { weight: Some(2), ..POOL_OF_ONE },
-];
-const OF_RATES: &[Ask] = &[
-    RATE_OF_ONE,
-    RATE_OF_TWO,
-    Ask { manner: Manner::Polls, ..RATE_OF_ONE },
-];
-const OF_BOTH: &[Ask] = &[POOL_OF_ONE, POLL_OF_ONE, BOTH, RATE_OF_TWO];
+const LEASES: &[Ask] = &[POOL_OF_ONE, POOL_OF_TWO, POLL_OF_ONE, POLL_OF_TWO];
+const ALL_LEASES: &[Ask] = &[POOL_OF_ONE, POOL_OF_TWO, POLL_OF_ONE, POLL_OF_TWO, POLL_ANEW, CRITICAL, HEAVY];
 
 impl Size {
-    /// Two callers of two tenants, who also poll with new ids and are critical, and a pool of two.
+    /// Two callers who ask for leases in all ways: also critically, with new ids and by a weight of two.
     pub const TWO: Size = Size {
-        title: "2 callers, 2 tenants, 1 pool",
+        title: "2 callers, 2 tenants, 1 pool, all calls",
         callers: 2,
         tenants: 2,
         capacities: [2, 2],
-        asks: OF_LEASES_AND_MORE,
+        asks: ALL_LEASES,
         settlements: 0,
     };
 
-    pub const THREE: Size = Size { title: "3 callers, 2 tenants, 1 pool", callers: 3, ..Size::TWO };
+    pub const THREE: Size = Size {
+        title: "3 callers, 2 tenants, 1 pool",
+        callers: 3,
+        asks: LEASES,
+        ..Size::TWO
+    };
 
     /// A rate alone, of which calls hold estimates.
     pub const RATE: Size = Size {
-        title: "3 callers, 2 tenants, 1 rate",
-        callers: 3,
-        asks: OF_RATES,
+        title: "3 callers, 2 tenants, 1 rate, 2 settlements",
+        asks: &[RATE_OF_ONE, RATE_OF_TWO, POLL_RATE],
         settlements: 2,
-        ..Size::TWO
+        ..Size::THREE
     };
 
     /// A pool and a rate, which some calls ask together.
     pub const BOTH: Size = Size {
-        title: "3 callers, 2 tenants, a pool and a rate",
-        callers: 3,
-        asks: OF_BOTH,
-        settlements: 2,
-        ..Size::TWO
+        title: "3 callers, 2 tenants, a pool and a rate, 1 settlement",
+        asks: &[POOL_OF_ONE, POLL_OF_ONE, BOTH, RATE_OF_TWO],
+        settlements: 1,
+        ..Size::THREE
     };
 
-    pub const FOUR: Size = Size { title: "4 callers, 3 tenants, 1 pool", callers: 4, tenants: 3, asks: OF_LEASES, ..Size::TWO };
-}
+    /// The sizes of `make every-order`.
+    pub const ALL: [Size; 8] = [
+        Size::TWO,
+        Size::THREE,
+        Size::RATE,
+        Size::BOTH,
+        Size { title: "3 callers, 2 tenants, 1 pool, all calls", asks: ALL_LEASES, ..Size::THREE },
+        Size { title: "3 callers, 3 tenants, 1 pool", tenants: 3, ..Size::THREE },
+        Size { title: "3 callers, 2 tenants, a pool and a rate, 2 settlements", settlements: 2, ..Size::BOTH },
+        Size { title: "4 callers, 3 tenants, 1 pool", callers: 4, tenants: 3, ..Size::THREE },
+    ];
 
-impl Size {
     /// What is about to happen, in words.
     pub fn text(&self, event: Event) -> String {
         match event {
