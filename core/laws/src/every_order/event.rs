@@ -61,7 +61,8 @@ pub const CAPACITY: &str = "1. never more is held than the capacity, and a rate 
 pub const NO_WAKE_IS_LOST: &str = "2. no caller waits for what would be admitted now";
 pub const ORDER: &str = "3. the order is that of the model";
 pub const ROOM: &str = "4. calls that pass leave room for those before them";
-pub const HUNGER: &str = "5. a hunger ends at its time, when its call is served or given up, and nothing is left behind";
+pub const HUNGER: &str =
+    "5. a hunger ends at its time, when its call is served or given up, and nothing is left behind";
 pub const NOBODY_STARVES: &str = "6. nobody waits for ever while others are served and leases end";
 pub const TURNS: &str = "7. settlements move turns within bounds";
 

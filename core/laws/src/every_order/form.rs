@@ -30,11 +30,12 @@ impl Node {
             table: &|key| self.pool.as_ref().filter(|_| key == 0),
         };
         let number = |name: &[u8]| (0..4u8).position(|tenant| name_of(tenant) == name);
-        self.lines.form(&view, &mut |name, words| {
-            match name.and_then(number).and_then(|tenant| of_tenants.get_mut(tenant)) {
-                Some(of_tenant) => of_tenant.extend_from_slice(words),
-                None => of_all.extend_from_slice(words),
-            }
+        self.lines.form(&view, &mut |name, words| match name
+            .and_then(number)
+            .and_then(|tenant| of_tenants.get_mut(tenant))
+        {
+            Some(of_tenant) => of_tenant.extend_from_slice(words),
+            None => of_all.extend_from_slice(words),
         });
         self.put_callers(&mut of_tenants);
         self.put_limits(&mut of_all);
@@ -112,7 +113,8 @@ impl Hash {
 
     fn put(&mut self, word: u64) {
         let Hash([one, other]) = *self;
-        self.0 = [mix(one ^ word, 0x9e37_79b9_7f4a_7c15), mix(other.wrapping_add(word), 0xd6e8_feb8_6659_fd93)];
+        self.0 =
+            [mix(one ^ word, 0x9e37_79b9_7f4a_7c15), mix(other.wrapping_add(word), 0xd6e8_feb8_6659_fd93)];
     }
 
     fn form(&self) -> Form {

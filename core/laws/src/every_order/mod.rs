@@ -14,7 +14,7 @@
 //! | giving up | a caller waits no longer, or a tenant that polled releases the id that was refused |
 //! | a tick | leases and hungers end (a hunger lasts a tick), the bucket gets a token |
 //!
-//! After each event all callers that are due are tried (`trial.rs`, `step.rs`), and the model of `fair/` does the same. What is then
+//! After each event all callers that are due are tried (`serve.rs`, `trial.rs`), and the model of `fair/` does the same. What is then
 //! checked is in `rules.rs`, and in `event.rs` as a list. `starve.rs` looks for cycles when all states are known.
 //!
 //! # When states are equal
@@ -35,10 +35,7 @@
 //! - A settlement moves a turn, but returns no tokens to the bucket.
 //! - Each kind of call is tried in some of the sizes only, as the lists in `size.rs` say.
 
-#![allow(
-    clippy::indexing_slicing,
-    reason = "limits, callers and states are numbered by the search itself"
-)]
+#![allow(clippy::indexing_slicing, reason = "limits, callers and states are numbered by the search itself")]
 
 mod event;
 mod form;
@@ -47,6 +44,7 @@ mod kept;
 mod node;
 mod rules;
 mod search;
+mod serve;
 mod size;
 mod starve;
 mod step;

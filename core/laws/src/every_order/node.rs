@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU64;
 
-use ratelimit_core::line::Caller;
 use ratelimit_core::limiter::{Concurrent, Level, Limiter, TokenBucket};
+use ratelimit_core::line::Caller;
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::state::{Leases, Tenant};
 use ratelimit_core::{Length, Lines, Name, Period, Span, State, Time};
@@ -171,6 +171,11 @@ impl Node {
             self.rate = Some(charged(&bucket, level, self.now, cost));
         }
     }
+}
+
+/// The key of a limit.
+pub fn key_of(limit: usize) -> u8 {
+    if limit == POOL { 0 } else { 1 }
 }
 
 /// The names of tenants.

@@ -3,9 +3,8 @@
 use ratelimit_core::line::Turn;
 
 use super::event::{Broken, CAPACITY, Effect, Event, HUNGER, TURNS, holds};
-use super::node::{Node, name_of};
+use super::node::{Node, key_of, name_of};
 use super::size::{POOL, RATE};
-use super::trial::key_of;
 
 /// A cost of one, by a weight of one.
 const UNIT: u128 = 1 << 32;
@@ -38,7 +37,8 @@ pub fn of_state(node: &Node) -> Result<(), Broken> {
     if node.waiting.is_empty() && !hungry {
         let lines = &node.lines;
         let has_line = [POOL, RATE].iter().any(|limit| lines.has_line(&key_of(*limit), Node::name(*limit)));
-        let is_due = lines.next_due().is_some() || lines.next_look().is_some() || lines.next_deadline().is_some();
+        let is_due =
+            lines.next_due().is_some() || lines.next_look().is_some() || lines.next_deadline().is_some();
         holds(lines.is_empty() && !has_line && !is_due, HUNGER, || {
             "nobody waits and nobody is hungry, and yet there are lines".to_owned()
         })?;

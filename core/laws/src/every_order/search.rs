@@ -150,9 +150,10 @@ impl Found {
         let number = u32::try_from(first).expect("fewer states than 2^32");
         let mut history = self.history(number, None);
         let events = self.events(number).into_iter();
-        let mut node = events.fold(Node::new(self.size), |node, event| node.after(event).expect("it was before").0);
+        let mut node =
+            events.fold(Node::new(self.size), |node, event| node.after(event).expect("it was before").0);
         history.push("from here on, again and again:".to_owned());
-        for (( _, place), (target, next)) in pairs.iter().zip(pairs.iter().skip(1)) {
+        for ((_, place), (target, next)) in pairs.iter().zip(pairs.iter().skip(1)) {
             let (_, blank) = node.form();
             let mut steps = node.events(blank).into_iter().filter_map(|event| node.told(event).ok());
             let step = steps.find(|(after, effect)| {

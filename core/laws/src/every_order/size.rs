@@ -71,12 +71,8 @@ impl Size {
         settlements: 0,
     };
 
-    pub const THREE: Size = Size {
-        title: "3 callers, 2 tenants, 1 pool",
-        callers: 3,
-        asks: LEASES,
-        ..Size::TWO
-    };
+    pub const THREE: Size =
+        Size { title: "3 callers, 2 tenants, 1 pool", callers: 3, asks: LEASES, ..Size::TWO };
 
     /// A rate alone, of which calls hold estimates.
     pub const RATE: Size = Size {
@@ -102,7 +98,11 @@ impl Size {
         Size::BOTH,
         Size { title: "3 callers, 2 tenants, 1 pool, all calls", asks: ALL_LEASES, ..Size::THREE },
         Size { title: "3 callers, 3 tenants, 1 pool", tenants: 3, ..Size::THREE },
-        Size { title: "3 callers, 2 tenants, a pool and a rate, 2 settlements", settlements: 2, ..Size::BOTH },
+        Size {
+            title: "3 callers, 2 tenants, a pool and a rate, 2 settlements",
+            settlements: 2,
+            ..Size::BOTH
+        },
         Size { title: "4 callers, 3 tenants, 1 pool", callers: 4, tenants: 3, ..Size::THREE },
     ];
 
@@ -113,7 +113,9 @@ impl Size {
                 let Ask { costs, fair, manner, weight, critical, .. } = self.asks[usize::from(ask)];
                 let fair = if fair == POOL { "pool" } else { "rate" };
                 let tenant = tenant + 1;
-                format!("tenant {tenant} of the {fair} asks for {costs:?}: {manner:?}, {weight:?}, critical {critical}")
+                format!(
+                    "tenant {tenant} of the {fair} asks for {costs:?}: {manner:?}, {weight:?}, critical {critical}"
+                )
             }
             event => format!("{event:?}"),
         }

@@ -47,7 +47,9 @@ fn marks(graph: &Graph, (state, place): Pair, edge: Edge) -> u8 {
 /// All callers that wait and must not starve.
 fn pairs(graph: &Graph) -> impl Iterator<Item = Pair> {
     let all = (0..graph.states()).flat_map(|state| (0..CALLERS).map(move |place| (state, place)));
-    all.filter(|(state, place)| graph.waiter(*state, *place).is_some_and(|waiter| waiter.limits.count_ones() == 1))
+    all.filter(|(state, place)| {
+        graph.waiter(*state, *place).is_some_and(|waiter| waiter.limits.count_ones() == 1)
+    })
 }
 
 /// Where a caller waits after each event that leaves it waiting.

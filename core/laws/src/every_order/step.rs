@@ -43,7 +43,9 @@ impl Node {
         }
         events.extend((0..number(self.waiting.len())).map(Event::GiveUp));
         let hungry = self.model.limits[POOL].hungry.keys();
-        events.extend(hungry.filter_map(|tenant| Some(Event::Forget(u8::try_from(tenant.checked_sub(1)?).ok()?))));
+        events.extend(
+            hungry.filter_map(|tenant| Some(Event::Forget(u8::try_from(tenant.checked_sub(1)?).ok()?))),
+        );
         events.push(Event::Tick);
         events
     }
@@ -144,6 +146,11 @@ impl Node {
             works.hold = works.hold.filter(|hold| hold.ends > self.now);
         }
         self.tidy();
+        // The lines say when they are to be looked at. If that is not now, nobody waits for it.
+        let due = [self.lines.next_due(), self.lines.next_look()].into_iter().flatten().min();
+        if due.is_none_or(|due| due > self.now) {
+            self.serves_nobody()?;
+        }
         self.serve(effect)?;
         if self.drop_keys() {
             // The server deletes a key in its own time, which may be later. Nobody waits for that.
@@ -181,9 +188,11 @@ impl Node {
         let mut node = self.clone();
         node.lines.mark_all();
         node.serve(&mut Effect::default())?;
-        let served = self.waiting.iter().find(|waits| node.waiting.iter().all(|other| other.caller != waits.caller));
+        let served =
+            self.waiting.iter().find(|waits| node.waiting.iter().all(|other| other.caller != waits.caller));
         served.map_or(Ok(()), |served| {
-            let what = format!("{} is admitted if all lines are marked, and not before", text(served.call.tenant));
+            let what =
+                format!("{} is admitted if all lines are marked, and not before", text(served.call.tenant));
             Err(Broken::new(NO_WAKE_IS_LOST, what))
         })
     }
@@ -191,7 +200,8 @@ impl Node {
     /// What is held and who waits, in words.
     pub fn text(&self) -> String {
         let works = self.works.iter().map(|works| {
-            let lease = works.lease.map(|lease| format!("{} for {}", lease.cost, ticks(lease.ends, self.now)));
+            let lease =
+                works.lease.map(|lease| format!("{} for {}", lease.cost, ticks(lease.ends, self.now)));
             let hold = works.hold.map(|hold| format!("holds {}", hold.granted));
             let parts: Vec<String> = lease.into_iter().chain(hold).collect();
             format!("{} {}", text(works.tenant), parts.join(" and "))
@@ -199,7 +209,10 @@ impl Node {
         let waiting = self.waiting.iter().map(|waits| text(waits.call.tenant).to_owned());
         let hungry = self.model.limits[POOL].hungry.iter().map(|(tenant, hunger)| {
             let left = hunger.ends.saturating_sub(self.model.steady).div_ceil(HUNGER.as_micros());
-            format!("{} for {left}", tenant.checked_sub(1).map_or("nobody", |tenant| text(u8::try_from(tenant).unwrap_or(0))))
+            format!(
+                "{} for {left}",
+                tenant.checked_sub(1).map_or("nobody", |tenant| text(u8::try_from(tenant).unwrap_or(0)))
+            )
         });
         let [works, waiting, hungry] = [works.collect::<Vec<_>>(), waiting.collect(), hungry.collect()];
         let list = |list: Vec<String>| if list.is_empty() { "-".to_owned() } else { list.join(", ") };

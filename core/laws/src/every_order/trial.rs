@@ -1,22 +1,18 @@
 //! How a call is tried, by the lines and tables as a server uses them, and by the model beside them.
 
 use ratelimit_core::limiter::Limiter;
-use ratelimit_core::line::{Caller, Claim, Comer as Comes, Cost};
+use ratelimit_core::line::{Claim, Comer as Comes, Cost};
 use ratelimit_core::state::{Leases, Pool, hash_of_id};
 use ratelimit_core::{Span, Stand, Time, Verdict};
 
-use super::event::{Broken, CAPACITY, Effect, HUNGER as OF_HUNGER, NO_WAKE_IS_LOST, ORDER, ROOM, holds};
-use super::node::{Asked, HUNGER, Hold, Lease, Node, TICK, TTL, Waits, Works, name_of};
-use super::size::{Manner, POOL, RATE};
+use super::event::{Broken, CAPACITY, Effect, ORDER, ROOM, holds};
+use super::node::{Asked, HUNGER, Hold, Lease, Node, TICK, TTL, Waits, Works, key_of, name_of};
 use super::rules;
-use crate::fair::{Call, Comer, Outcome};
+use super::size::{Manner, POOL, RATE};
+use crate::fair::{Call, Outcome};
 
 /// A limit that refuses a call, and when it may have room.
 type Refusal = (usize, Option<Span>);
-
-/// The most trials after one event.
-const MOST_TRIALS: usize = 200;
-const MILLISECOND: Span = Span::from_millis(1);
 
 impl Node {
     /// What a limit answers, as if nobody else waited. The line learns what its tenants hold.
@@ -35,7 +31,13 @@ impl Node {
             let level = self.rate.unwrap_or_else(|| bucket.fresh(self.now));
             (bucket.judge(&level, self.now, cost), None)
         };
-        let claim = Claim { tenant, weight: ask.weight.filter(|_| ask.fair == limit), cost, critical: ask.critical, pool };
+        let claim = Claim {
+            tenant,
+            weight: ask.weight.filter(|_| ask.fair == limit),
+            cost,
+            critical: ask.critical,
+            pool,
+        };
         (verdict, claim.into_owned())
     }
 
@@ -57,7 +59,7 @@ impl Node {
     }
 
     /// Tries a call. If it is admitted it is charged, and works.
-    fn takes(&mut self, call: Asked, comes: Comes, effect: &mut Effect) -> Result<Vec<Stand<u8>>, Broken> {
+    pub(super) fn takes(&mut self, call: Asked, comes: Comes, effect: &mut Effect) -> Result<Vec<Stand<u8>>, Broken> {
         let (refusals, mut stands) = self.refusals(call, comes);
         if refusals.is_empty() {
             for stand in stands {
@@ -107,7 +109,7 @@ impl Node {
     }
 
     /// A caller that was idle makes a call.
-    pub fn call(&mut self, ask: u8, tenant: u8, effect: &mut Effect) -> Result<(), Broken> {
+    pub(super) fn call(&mut self, ask: u8, tenant: u8, effect: &mut Effect) -> Result<(), Broken> {
         let manner = self.size.asks[usize::from(ask)].manner;
         let again = self.refused(tenant).filter(|_| manner == Manner::Polls);
         let id = again.unwrap_or_else(|| self.fresh());
@@ -135,7 +137,13 @@ impl Node {
                 weight.unwrap_or_default(),
                 if waits { ", and can wait" } else { "" },
                 if self.ask(call).critical { ", and is critical" } else { "" },
-                if refusing.is_empty() { "admitted" } else if waits { "waits" } else { "refused" },
+                if refusing.is_empty() {
+                    "admitted"
+                } else if waits {
+                    "waits"
+                } else {
+                    "refused"
+                },
             )
         });
         if let Outcome::Waits(number) = expected {
@@ -148,7 +156,7 @@ impl Node {
     }
 
     /// The id of the call that was refused last, if the tenant is hungry.
-    pub fn refused(&self, tenant: u8) -> Option<u64> {
+    pub(super) fn refused(&self, tenant: u8) -> Option<u64> {
         self.model.limits[POOL].hungry.get(&(1 + u32::from(tenant))).map(|hunger| hunger.id)
     }
 
@@ -173,48 +181,14 @@ impl Node {
         }
     }
 
-    /// Tries the callers whose turn it is, and looks at tables, until nothing is due.
-    pub fn serve(&mut self, effect: &mut Effect) -> Result<(), Broken> {
-        for _ in 0..MOST_TRIALS {
-            if let Some(caller) = self.lines.due(self.now) {
-                self.try_again(caller, effect)?;
-            } else if let Some((key, name)) = self.lines.look(self.now.plus(MILLISECOND)) {
-                self.pool.iter_mut().for_each(|pool| pool.free_ended(9));
-                self.lines.follow(&key, name, self.pool.as_ref(), self.now, self.now);
-            } else {
-                self.lines.rest();
-                let hungry: usize = self.model.limits.iter().map(|limit| limit.hungry.len()).sum();
-                let shipped = self.lines.hungry();
-                return holds(hungry == shipped, OF_HUNGER, || {
-                    format!("{shipped} tenants are hungry, and {hungry} in the model")
-                });
-            }
-        }
-        Err(Broken::new(NO_WAKE_IS_LOST, "callers are tried again and again"))
-    }
-
-    fn try_again(&mut self, caller: Caller, effect: &mut Effect) -> Result<(), Broken> {
-        let Some(place) = self.waiting.iter().position(|waits| waits.caller == caller) else {
-            return Err(Broken::new(NO_WAKE_IS_LOST, "a caller is tried that does not wait"));
-        };
-        let Waits { number, call, .. } = self.waiting[place];
-        self.model.try_again(number);
-        let expected = self.model.find(number).map_or(Vec::new(), |waiting| waiting.stands.clone());
-        let stands = self.takes(call, Comes::Waits(caller), effect)?;
-        self.agrees(ORDER, call, &expected, &limits_of(&stands))?;
-        if stands.is_empty() {
-            let asked = costs(&self.of_model(call));
-            effect.tell(|| format!("; {} is admitted, who asked for {asked}", text(call.tenant)));
-            self.lines.leave(caller);
-            self.waiting.remove(place);
-        } else {
-            self.lines.stay(caller, self.now, stands);
-        }
-        Ok(())
-    }
-
     /// The lines refuse a call where the model does.
-    fn agrees(&self, property: &'static str, call: Asked, expected: &[usize], refusing: &[usize]) -> Result<(), Broken> {
+    pub(super) fn agrees(
+        &self,
+        property: &'static str,
+        call: Asked,
+        expected: &[usize],
+        refusing: &[usize],
+    ) -> Result<(), Broken> {
         holds(expected == refusing, property, || {
             let title = |limits: &[usize]| match limits {
                 [] => "nothing",
@@ -231,18 +205,6 @@ impl Node {
             )
         })
     }
-
-    /// Nothing is due in the model either: the first caller of each line is refused there.
-    pub fn is_at_rest(&self) -> Result<(), Broken> {
-        for limit in [POOL, RATE] {
-            let Some(first) = self.model.first(limit).and_then(|first| self.model.find(first)) else { continue };
-            let refusing = self.model.refusing(&first.call, Comer::Waits(first.caller));
-            holds(refusing.contains(&limit), NO_WAKE_IS_LOST, || {
-                format!("the first of the line could go, who asked for {}", costs(&first.call))
-            })?;
-        }
-        Ok(())
-    }
 }
 
 /// The ticks that are left until an instant.
@@ -254,7 +216,7 @@ pub fn text(tenant: u8) -> &'static str {
     str::from_utf8(name_of(tenant)).unwrap_or_default()
 }
 
-fn costs(call: &Call) -> String {
+pub fn costs(call: &Call) -> String {
     let wish = |limit: usize| call.wishes.iter().find(|wish| wish.limit == limit).map(|wish| wish.cost);
     match (wish(POOL), wish(RATE)) {
         (Some(pool), None) => format!("{pool} of the pool"),
@@ -263,12 +225,8 @@ fn costs(call: &Call) -> String {
     }
 }
 
-fn limits_of(stands: &[Stand<u8>]) -> Vec<usize> {
+pub fn limits_of(stands: &[Stand<u8>]) -> Vec<usize> {
     stands.iter().map(|stand| usize::from(stand.key)).collect()
-}
-
-pub fn key_of(limit: usize) -> u8 {
-    if limit == POOL { 0 } else { 1 }
 }
 
 fn borrowed(claim: &Claim) -> Claim<&[u8]> {
