@@ -102,6 +102,9 @@ impl Before {
     }
 }
 
+/// Takes the number of a tree, a load and its weight, a tag, a caller, and the entry there.
+pub(super) type Each<'a> = dyn FnMut(u64, (u64, u32), Tag, Caller, &Entry) + 'a;
+
 /// Entries in the order of their ranks.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Order {
@@ -152,8 +155,8 @@ impl Order {
         })
     }
 
-    /// Calls `each` with all entries: the number of the tree, the load and its weight, the tag, the caller.
-    pub(super) fn each(&self, each: &mut dyn FnMut(u64, (u64, u32), Tag, Caller, &Entry)) {
+    /// Calls `each` with all entries.
+    pub(super) fn each(&self, each: &mut Each<'_>) {
         self.critical.each(&mut |caller, entry| each(0, (0, 0), 0, *caller, entry));
         self.by_tag.each(&mut |(tag, caller), entry| each(1, (0, 0), *tag, *caller, entry));
         self.by_load.each(&mut |(Load { held, weight }, tag, caller), entry| {

@@ -45,7 +45,9 @@ impl Node {
         let mut hash = Hash::NEW;
         for words in of_tenants.iter().chain([&of_all]) {
             hash.put(words.len() as u64);
-            words.iter().for_each(|word| hash.put(*word));
+            for word in words {
+                hash.put(*word);
+            }
         }
         (hash.form(), blank)
     }

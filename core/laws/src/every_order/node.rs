@@ -175,7 +175,7 @@ impl Node {
 
 /// The key of a limit.
 pub fn key_of(limit: usize) -> u8 {
-    if limit == POOL { 0 } else { 1 }
+    u8::from(limit != POOL)
 }
 
 /// The names of tenants.

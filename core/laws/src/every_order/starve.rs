@@ -35,7 +35,7 @@ pub fn starves(graph: &Graph) -> Option<Vec<Pair>> {
         }
     }
     let first = pairs(graph).find(|pair| seen[components.number(*pair) as usize] == 3)?;
-    Some(walk(graph, first, |pair, step| within(pair, step)))
+    Some(walk(graph, first, within))
 }
 
 /// What an edge shows: a tick, and a grant of what the caller asks for.
@@ -48,7 +48,7 @@ fn marks(graph: &Graph, (state, place): Pair, edge: Edge) -> u8 {
 fn pairs(graph: &Graph) -> impl Iterator<Item = Pair> {
     let all = (0..graph.states()).flat_map(|state| (0..CALLERS).map(move |place| (state, place)));
     all.filter(|(state, place)| {
-        graph.waiter(*state, *place).is_some_and(|waiter| waiter.limits.count_ones() == 1)
+        graph.waiter(*state, *place).is_some_and(|waiter| waiter.limits.is_power_of_two())
     })
 }
 
