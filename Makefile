@@ -143,9 +143,9 @@ fuzz: build ## Fuzz: half the time the core, guided by coverage, half calls, dum
 	RATELIMIT_FUZZ_SECONDS=$$(($(SECONDS) / 6)) $(CARGO) test --locked --no-fail-fast --test it fuzz:: -- --nocapture --test-threads=2
 
 simulate: setup ## Nodes in memory, new seeds, and all that can go wrong: prints what happened, or the history that breaks a law (SECONDS=600)
-	$(CARGO) run --release --locked --quiet --package ratelimit-laws --example simulate -- $(SECONDS)
+	$(CARGO) run --release --locked --package ratelimit-laws --example simulate -- $(SECONDS)
 
-every-order: ## Try all orders of arrivals, polls, releases, settlements and time of four callers and three tenants, on the lines as shipped (1 GB)
+every-order: ## Try all orders of arrivals, polls, releases, settlements and time of four callers and three tenants, on the lines as shipped (3 GB, a quarter of an hour or more)
 	$(CARGO) run --release --locked --package ratelimit-laws --example every_order
 
 leakcheck: build setup-bench ## A server under valgrind, called at random: no leak and no wild read in the module

@@ -59,7 +59,12 @@ impl Node {
     }
 
     /// Tries a call. If it is admitted it is charged, and works.
-    pub(super) fn takes(&mut self, call: Asked, comes: Comes, effect: &mut Effect) -> Result<Vec<Stand<u8>>, Broken> {
+    pub(super) fn takes(
+        &mut self,
+        call: Asked,
+        comes: Comes,
+        effect: &mut Effect,
+    ) -> Result<Vec<Stand<u8>>, Broken> {
         let (refusals, mut stands) = self.refusals(call, comes);
         if refusals.is_empty() {
             for stand in stands {
