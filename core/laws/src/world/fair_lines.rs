@@ -166,8 +166,8 @@ impl FairLines {
             return;
         }
         for key in KEYS.into_iter().filter(|key| told.names(key)) {
-            let is_known =
-                told.key() == key && (told.is_lease_action() || told.is_settlement() || self.is_known(told));
+            let acts = told.is_deletion() || told.is_lease_action() || told.is_settlement();
+            let is_known = told.key() == key && (acts || self.is_known(told));
             if !is_known || !is_usual {
                 self.0.remove(key);
             } else if !self.0.contains_key(key) && !has_line && memory.stored(&(0, key.as_bytes())).is_none()
