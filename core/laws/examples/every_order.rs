@@ -1,6 +1,7 @@
 //! All orders of events, also of four callers of three tenants: `make every-order`. With an argument, only the sizes whose title
 //! has it.
 
+use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 use std::{env, fs};
 
@@ -10,11 +11,11 @@ fn main() -> ExitCode {
     let chosen = env::args().nth(1).unwrap_or_default();
     println!("In each state, or at each event:\n{}\n", PROPERTIES.join("\n"));
     for size in Size::ALL.into_iter().filter(|size| size.title.contains(&chosen)) {
-        let report = search(size, |states, depth| eprint!("\r{states} states, depth {depth} "));
+        let report = search(size, progress);
         match report {
-            Ok(report) => println!("\r{report}{}", memory()),
+            Ok(report) => println!("{report}{}", memory()),
             Err(failure) => {
-                println!("\r{}: {failure}", size.title);
+                println!("{}: {failure}", size.title);
                 return ExitCode::FAILURE;
             }
         }
@@ -27,4 +28,11 @@ fn memory() -> String {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     most.map(|most| format!(", {} so far", most.trim())).unwrap_or_default()
+}
+
+/// Shows how far a search is, to who watches it.
+fn progress(states: usize, depth: usize) {
+    if stderr().is_terminal() {
+        eprint!("\r{states} states, depth {depth} \r");
+    }
 }

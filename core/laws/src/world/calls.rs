@@ -189,6 +189,7 @@ impl World {
                 ));
             }
             let told = Told::of(&line);
+            self.beliefs.begin(&told, self.copies.primary());
             let fair = self.fair_lines.end(&told, caller, &reply, (self.copies.primary(), self.is_paused));
             self.tally.reach(
                 "waits that the model of fair lines ended too",

@@ -263,8 +263,12 @@ impl FairLines {
         reply: &Reply,
         (memory, is_paused): (&Memory, bool),
     ) -> Result<bool, String> {
+        let Some(number) = self.0.get_mut(told.key()).and_then(|model| model.callers.remove(&caller)) else {
+            // A call of another limit may have changed the key.
+            self.0.retain(|key, _| !told.names(key));
+            return Ok(false);
+        };
         let Some(model) = self.0.get_mut(told.key()) else { return Ok(false) };
-        let Some(number) = model.callers.remove(&caller) else { return Ok(false) };
         model.read_clocks(memory);
         let before = model.fair.clone();
         let is_admitted = !is_paused && model.fair.try_again(number);
