@@ -25,6 +25,13 @@ impl Callers {
         self.promises.clear();
     }
 
+    /// Whether any waits for several limits.
+    pub(super) fn has_of_several(&self) -> bool {
+        self.waiting
+            .values()
+            .any(|(line, _)| ["RL.MULTI", "RL.ASK"].iter().any(|name| line.starts_with(name)))
+    }
+
     /// Something has touched this key, or any.
     pub(super) fn touch(&mut self, is_touched: impl Fn(&str) -> bool) {
         self.promises.retain(|_, (key, _)| !is_touched(key));
