@@ -12,9 +12,7 @@ const EVENTS: usize = 2000;
 
 fn main() -> ExitCode {
     if let Some(history) = std::env::args().nth(1).and_then(|path| std::fs::read_to_string(path).ok()) {
-        let outcome = replay(&history.lines().filter_map(Event::of).collect::<Vec<_>>());
-        println!("{}", outcome.map_or_else(|why| why, |tally| format!("{tally}no difference")));
-        return ExitCode::SUCCESS;
+        return run_again(&history);
     }
     let mut arguments = std::env::args().skip(1).filter_map(|word| word.parse::<u64>().ok());
     let seconds = arguments.next().unwrap_or(10);
@@ -41,4 +39,26 @@ fn main() -> ExitCode {
         seed - 1
     );
     ExitCode::SUCCESS
+}
+
+/// Runs the lines of a history.
+fn run_again(history: &str) -> ExitCode {
+    let mut events = Vec::new();
+    for line in history.lines().filter(|line| !line.is_empty()) {
+        let Some(event) = Event::of(line) else {
+            println!("not an event: {line}");
+            return ExitCode::FAILURE;
+        };
+        events.push(event);
+    }
+    match replay(&events) {
+        Ok(tally) => {
+            println!("{tally}no difference");
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            println!("{why}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -633,23 +633,31 @@ impl<K: Ord + Clone> Lines<K> {
         let old = core::mem::replace(&mut waiting.stands, new.clone());
         let has_room = stands.iter().all(|stand| stand.retry == Some(Span::ZERO));
         waiting.moves = if has_room { waiting.moves + u32::from(old != new) } else { 0 };
-        let is_elsewhere =
-            |spot: &&Spot<K>| !new.iter().any(|new| (&new.key, new.name) == (&spot.key, spot.name));
+        let is_at = |new: &Spot<K>, spot: &Spot<K>| (&new.key, new.name) == (&spot.key, spot.name);
+        let is_elsewhere = |spot: &&Spot<K>| !new.iter().any(|new| is_at(new, spot));
+        // A policy can change while a caller waits.
+        let changes_tenant =
+            |spot: &&Spot<K>| new.iter().any(|new| is_at(new, spot) && new.tenant != spot.tenant);
         let away: Vec<Spot<K>> = old.iter().chain(&waiting.away).filter(is_elsewhere).cloned().collect();
         let were_away = core::mem::replace(&mut waiting.away, away.clone());
         for key in keys_of(&new) {
             self.keys.entry(key.clone()).or_default().callers += 1;
         }
-        // A caller comes for another tenant if its policy has changed. In an order it stands once, so it is taken out before.
-        for spot in old.iter().filter(|spot| !new.contains(spot) && !is_elsewhere(spot)) {
-            self.step_out(caller, spot);
+        // Two tenants of one caller may have the same place in the order, and who removes one would remove the other.
+        for spot in old.iter().filter(changes_tenant) {
+            let line = self.line(&spot.key, spot.name).into_iter();
+            line.for_each(|line| line.tenants.depart(caller, spot.critical, &spot.tenant));
         }
         // A caller that stays is not taken out meanwhile: its tenant does not begin to wait anew.
         for (spot, stand) in new.iter().zip(&stands) {
             self.stand(caller, spot, stand, old.contains(spot), now);
         }
-        for spot in old.iter().filter(is_elsewhere) {
-            self.line(&spot.key, spot.name).into_iter().for_each(|line| line.tenants.go_away(&spot.tenant));
+        for spot in old.iter().filter(|spot| !new.contains(spot) && !changes_tenant(spot)) {
+            if is_elsewhere(&spot) {
+                self.line(&spot.key, spot.name)
+                    .into_iter()
+                    .for_each(|line| line.tenants.go_away(&spot.tenant));
+            }
             self.step_out(caller, spot);
         }
         were_away.iter().filter(|spot| !away.contains(spot)).for_each(|spot| self.quit(spot));
@@ -994,6 +1002,30 @@ mod tests {
         }
         assert!(lines.leave(caller));
         assert!(!lines.has_line("a", leases()));
+    }
+
+    #[test]
+    fn a_caller_that_becomes_critical_or_ceases_to_be_keeps_the_start_of_its_tenant() {
+        let of = |tenant: &'static [u8], critical| Stand {
+            claim: Claim { tenant, ..Claim::plain(1, critical) }.into_owned(),
+            ..stand("a", 50)
+        };
+        let served = Claim { tenant: b"served", ..Claim::plain(1, false) };
+        let mut lines = Lines::new();
+        let (ann, bob) =
+            (enter(&mut lines, vec![of(b"ann", false)]), enter(&mut lines, vec![of(b"bob", false)]));
+        // Who begins to wait from now on comes after both.
+        (0..3).for_each(|_| lines.grant("a", leases(), &served, Cost::Known, T0));
+        for critical in [true, false] {
+            lines.stay(ann, T0, vec![of(b"ann", critical)]);
+        }
+        lines.mark("a");
+        assert_eq!(lines.due(T0), Some(ann));
+        // One that changes its tenant leaves the line as it is, and begins to wait anew.
+        assert!(lines.leave(bob));
+        lines.stay(ann, T0, vec![of(b"eve", false)]);
+        let (before, after) = (Claim { tenant: b"new", ..served }, Claim { tenant: b"served", ..served });
+        assert_eq!([lines.before("a", leases(), &before), lines.before("a", leases(), &after)], [1, 1]);
     }
 
     #[test]

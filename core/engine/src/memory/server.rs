@@ -1,5 +1,6 @@
 //! The commands of the server that a node in memory has.
 
+use ratelimit_core::Time;
 use ratelimit_language::Error;
 
 use super::state::{Effect, Memory, Stored};
@@ -63,8 +64,8 @@ fn rename(memory: &Memory, words: &[&[u8]]) -> Result<Reply, Error> {
         if let Some((_, stored)) = memory.remove(&from) {
             memory.keys.borrow_mut().insert(to, stored);
         }
+        send(memory, b"RENAME", words);
     }
-    send(memory, b"RENAME", words);
     Ok(Reply::Ok)
 }
 
@@ -72,6 +73,9 @@ fn rename(memory: &Memory, words: &[&[u8]]) -> Result<Reply, Error> {
 fn copy(memory: &Memory, words: &[&[u8]]) -> Result<Reply, Error> {
     let [from, to, replace @ ..] = words else { return Err(Error::Arity) };
     let [from, to] = [from, to].map(|name| key(memory, name));
+    if from == to {
+        return Err(Error::invalid(format_args!("source and destination objects are the same")));
+    }
     let is_there = !memory.expire(&to) && memory.has(&to);
     if memory.expire(&from) || is_there && replace.is_empty() {
         return Ok(Reply::Integer(0));
@@ -84,7 +88,7 @@ fn copy(memory: &Memory, words: &[&[u8]]) -> Result<Reply, Error> {
         });
         Stored { value, expiry: stored.expiry }
     });
-    let Some(copied) = copied.filter(|_| from != to) else { return Ok(Reply::Integer(0)) };
+    let Some(copied) = copied else { return Ok(Reply::Integer(0)) };
     memory.remove(&to);
     memory.keys.borrow_mut().insert(to, copied);
     send(memory, b"COPY", words);
@@ -111,6 +115,17 @@ fn set_expiry(memory: &Memory, name: &[u8], expiry: Option<u64>, command: &[u8],
     let Some(stored) = keys.get_mut::<WaitedKey>(&key).filter(|_| !is_gone) else {
         return Reply::Integer(0);
     };
+    if expiry == stored.expiry && expiry.is_none() {
+        return Reply::Integer(0);
+    }
+    // A key that is to expire in the past is deleted.
+    if expiry.is_some_and(|millis| Time::from_millis(millis) <= memory.clock.get())
+        && !memory.is_obeying.get()
+    {
+        drop(keys);
+        memory.delete(&key);
+        return Reply::Integer(1);
+    }
     stored.expiry = expiry;
     drop(keys);
     send(memory, command, words);

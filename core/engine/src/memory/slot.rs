@@ -3,7 +3,7 @@
 
 use ratelimit_value::Value;
 
-use super::state::{Effect, Memory, Role, Stored};
+use super::state::{Effect, Memory, Stored};
 use crate::slot::Slot;
 use crate::waiting::WaitedKey;
 
@@ -18,7 +18,7 @@ impl<'m> OpenKey<'m> {
     pub(super) fn open(memory: &'m Memory, name: &[u8]) -> OpenKey<'m> {
         let key = WaitedKey { database: memory.database.get(), name: name.into() };
         memory.open.set(memory.open.get() + 1);
-        let is_hidden = memory.expire(&key) && memory.role.get() != Role::Primary;
+        let is_hidden = memory.expire(&key) && memory.hides_expired();
         let mut keys = memory.keys.borrow_mut();
         let stored = if is_hidden { None } else { keys.get_mut::<WaitedKey>(&key) };
         let (value, expiry) = stored.map_or((None, None), |stored| {

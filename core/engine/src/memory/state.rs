@@ -184,10 +184,15 @@ impl Memory {
             && stored.expiry.is_some_and(|millis| Time::from_millis(millis + 1) <= self.clock.get())
     }
 
-    /// Deletes a key that has expired. A copy only hides it. Returns whether it has expired.
+    /// Whether keys that have expired are only hidden: on a copy, and while writes are paused.
+    pub(super) fn hides_expired(&self) -> bool {
+        self.role.get() == Role::Copy || self.is_paused.get()
+    }
+
+    /// Deletes a key that has expired, or only hides it. Returns whether it has expired.
     pub(super) fn expire(&self, key: &dyn OfDatabase) -> bool {
         let has_expired = self.keys.borrow().get(key).is_some_and(|stored| self.has_expired(stored));
-        if has_expired && self.role.get() == Role::Primary {
+        if has_expired && !self.hides_expired() {
             self.delete(key);
         }
         has_expired

@@ -27,14 +27,13 @@ impl World {
     /// Asks what a call would do. `None` if that is not explained.
     pub(super) fn look(&self, told: &Told<'_>, is_alone: bool) -> Result<Option<Looks>, String> {
         let memory = self.copies.primary();
-        let explained =
-            ["RL.MULTI", "RL.ASK", "RL.CONCURRENT", "RL.SKETCH", "RL.PENALTY", "RL.SMOOTH", "RL.UNIFORM"];
+        let explained = ["RL.MULTI", "RL.ASK", "RL.CONCURRENT", "RL.SKETCH", "RL.PENALTY", "RL.SMOOTH"];
         let is_limiter = limits().any(|(_, limit)| told.name.strip_prefix("RL.") == limit.split(' ').next());
         if !is_limiter && !explained.contains(&told.name) {
             return Ok(None);
         }
         let line = told.words.join(" ");
-        let before = memory.all();
+        let before = memory.dump();
         let explained = match reply(memory, &format!("RL.EXPLAIN {line}")) {
             Reply::Lines(lines) => lines.into_iter().next().unwrap_or_default(),
             Reply::Error(error) => format!("error {error}"),
@@ -46,8 +45,7 @@ impl World {
             && !told.is_odd()
             && !told.names("COUNTREFUSED");
         let peeked = told.peek().filter(|_| is_plain).map(|line| reply(memory, &line));
-        // What has expired may go at a look.
-        if memory.all().iter().any(|key| !before.contains(key)) {
+        if memory.dump() != before {
             return Err(format!("RL.EXPLAIN {line}: it has changed something"));
         }
         Ok(Some(Looks { explained, peeked }))
@@ -59,8 +57,7 @@ impl Looks {
     pub(super) fn agree(&self, called: &Called) -> Result<(), String> {
         let verdict = self.explained.rsplit("on this node: ").next().unwrap_or_default();
         let is_said = match called {
-            // Which of two reasons it names first may differ: a key full of holds, or a cost that never fits.
-            Called::Replied(Reply::Error(_)) => true,
+            Called::Replied(Reply::Error(_)) => !verdict.starts_with("admitted"),
             Called::Waits(_) => verdict.starts_with("would wait"),
             Called::Replied(reply) if reply.is_admission() => verdict.starts_with("admitted"),
             Called::Replied(_) => ["refused", "banned", "error ERR too many holds"]

@@ -37,6 +37,13 @@ impl Callers {
         self.promises.retain(|_, (key, _)| !is_touched(key));
     }
 
+    /// Checks that no one waits beyond its time.
+    pub(super) fn leave_in_time(&self, now: Time, moment: Span) -> Result<(), String> {
+        let is_late = |deadline: &Time| deadline.plus(moment) < now;
+        let late = self.waiting.values().find(|(_, deadline)| deadline.as_ref().is_some_and(is_late));
+        late.map_or(Ok(()), |(line, _)| Err(format!("{line}: it waits beyond its time")))
+    }
+
     /// Checks that no one waits for longer than was told, although its key was left alone.
     pub(super) fn keep_promises(&mut self, now: Time, moment: Span) -> Result<(), String> {
         while let Some((caller, (_, at))) = self.promises.iter().find(|(_, (_, at))| at.plus(moment) <= now) {

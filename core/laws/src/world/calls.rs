@@ -24,19 +24,14 @@ impl World {
         self.beliefs.begin(&told, self.copies.primary());
         let is_checked = self.is_checked(16);
         let memory = self.copies.primary();
-        let is_alone = memory.node().waiting.with(|state| {
-            state.lines.hungry() == 0
-                && state.lines.at_key::<dyn OfDatabase>(&(0, told.key().as_bytes())) == 0
+        let is_alone = memory.node().waiting.with(|State { lines, .. }| {
+            let waits = |word: &&str| lines.at_key::<dyn OfDatabase>(&(0, word.as_bytes())) > 0;
+            lines.hungry() == 0 && !told.words.iter().skip(1).any(|word| waits(word))
         });
         // A call in a transaction does not wait, and is not explained so.
         let is_explained = is_checked && !(self.is_in_unit && told.block.is_some());
-        let has_line = !is_alone;
-        self.fair_lines.begin(
-            &told,
-            self.copies.primary(),
-            self.settings.are_usual() && !self.is_in_unit,
-            has_line,
-        );
+        let is_usual = self.settings.are_usual() && !self.is_in_unit;
+        self.fair_lines.begin(&told, self.copies.primary(), is_usual, !is_alone);
         if !told.is_look() {
             self.callers.touch(|key| told.names(key) || told.name == "FLUSHALL");
         }
@@ -81,7 +76,6 @@ impl World {
             }
             Called::Replied(reply) => {
                 self.copies.collect();
-                self.check_hungers(&told, &reply)?;
                 self.tally.reach(if reply.is_admission() { "admitted" } else { "other replies" }, 1);
                 self.check(&told, &reply, now, is_alone)?;
             }
@@ -116,22 +110,6 @@ impl World {
         Ok(())
     }
 
-    /// Who polls for a key that others deleted is hungry no more. Some hungers are removed a little later.
-    fn check_hungers(&self, told: &Told<'_>, reply: &Reply) -> Result<(), String> {
-        const AT_ONCE: usize = 16;
-        // A tenant without callers in this line may also have one in another.
-        if told.name != "DEL" || !matches!(reply, Reply::Integer(1)) || self.callers.len() > 0 {
-            return Ok(());
-        }
-        let key: (i32, &[u8]) = (0, told.key().as_bytes());
-        let hungry = self.copies.primary().node().waiting.with(|state| {
-            let tenants = state.lines.tenants::<dyn OfDatabase>(&key, usize::MAX);
-            let hungry = tenants.filter(|(.., callers)| *callers == 0).count();
-            if state.lines.hungry() <= AT_ONCE { hungry } else { 0 }
-        });
-        if hungry == 0 { Ok(()) } else { Err(format!("{} tenants are hungry for {}", hungry, told.key())) }
-    }
-
     /// Lets time pass on all nodes. The primary's alarm rings whenever it is due.
     pub(super) fn pass(&mut self, span: Span) -> Result<(), String> {
         let end = self.copies.primary().now().plus(span);
@@ -146,6 +124,7 @@ impl World {
             self.ring()?;
         }
         self.move_clocks(end.since(self.copies.primary().now()));
+        self.callers.leave_in_time(end, MOMENT)?;
         self.callers.keep_promises(end, MOMENT)
     }
 
@@ -261,7 +240,14 @@ impl World {
         let waiting = self.callers.to_string();
         let memory = self.copies.primary();
         memory.node().waiting.with(|state| state.lines.mark_all());
-        while self.copies.primary().next_ring().is_some_and(|due| due <= self.copies.primary().now()) {
+        for rings in 0.. {
+            let memory = self.copies.primary();
+            if memory.next_ring().is_none_or(|due| due > memory.now()) {
+                break;
+            }
+            if rings > MOST_RINGS {
+                return Err(format!("the alarm rings again and again for {}", self.callers));
+            }
             match self.ring()? {
                 [0, 0] => {}
                 [admitted, ended] if admitted == ended => {

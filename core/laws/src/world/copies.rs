@@ -131,8 +131,8 @@ impl Copies {
     /// Compares the keys of a copy that were sent, now that it has all units.
     fn compare_stale(&mut self, node: usize) -> Result<(), String> {
         let stale = std::mem::take(&mut self.nodes[node].stale);
-        for (place, name) in self.names.iter().enumerate().filter(|(place, _)| stale & 1 << place != 0) {
-            let _ = place;
+        let sent = self.names.iter().enumerate().filter(|(place, _)| stale & 1 << place != 0);
+        for (_, name) in sent {
             let key: (i32, &[u8]) = (0, name.as_bytes());
             let [own, copy] = [self.primary, node].map(|node| self.nodes[node].memory.stored(&key));
             if own != copy {
@@ -163,21 +163,17 @@ impl Copies {
         Ok(is_foreign)
     }
 
-    /// A full copy breaks off when half of its keys have come. What came of the policies is not taken.
-    pub(super) fn break_off(&mut self, node: usize) -> Result<(), String> {
+    /// A full copy breaks off. The node has its old keys, or none if it was emptied before. It keeps its policies.
+    pub(super) fn break_off(&mut self, node: usize, empties: bool) -> Result<(), String> {
         if node == self.primary {
             return Ok(());
         }
-        let keys = self.primary().all();
-        let digest = digest(&self.nodes[node].memory);
-        load(&self.nodes[node].memory, &keys[..keys.len() / 2], None)?;
+        if empties {
+            load(&self.nodes[node].memory, &[], None)?;
+        }
         let copy = &mut self.nodes[node];
         (copy.is_linked, copy.is_foreign) = (false, true);
-        if digest == self::digest(&copy.memory) {
-            Ok(())
-        } else {
-            Err("a copy that broke off has other policies".into())
-        }
+        Ok(())
     }
 
     /// A copy becomes the primary. Returns how many units are lost; `None` if its data are of another history.
@@ -216,10 +212,11 @@ impl Copies {
         if missing == 0 {
             self.compare_log(&fresh)?;
         }
-        self.keep(kept, false);
+        // A log does not say where its copies are, so each needs a full copy.
+        self.keep(kept, true);
         fresh.set_role(Role::Primary);
         let node = &mut self.nodes[self.primary];
-        (node.memory, node.at, node.is_linked) = (fresh, kept, true);
+        (node.memory, node.at, node.is_linked, node.is_foreign) = (fresh, kept, true, false);
         Ok(missing)
     }
 
@@ -239,7 +236,7 @@ impl Copies {
 
     fn compare_log(&self, of_log: &Memory) -> Result<(), String> {
         same("the log has other keys", &self.primary().all(), &of_log.all())?;
-        let is_owed = self.sending.is_owed() || self.base.policies.is_none();
+        let is_owed = self.sending.is_owed();
         if is_owed || digest(of_log) == digest(self.primary()) {
             Ok(())
         } else {

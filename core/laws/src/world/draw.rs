@@ -3,7 +3,7 @@
 use ratelimit_dice::Dice;
 
 use super::believed::limits;
-use super::event::Event;
+use super::event::{Event, NODES};
 use super::fair_lines::{Ids, POOL, SHARE};
 
 /// The keys beside those with a model.
@@ -20,7 +20,7 @@ pub(super) fn keys() -> Vec<&'static str> {
 ///
 /// The first groups are those for whose limits callers wait most.
 const CALLS: [(u64, &[&str]); 8] = [
-    // Leases that find their limit, and tenants of a rate.
+    // Leases that find their limit.
     (
         8,
         &[
@@ -55,6 +55,7 @@ const CALLS: [(u64, &[&str]); 8] = [
             "RL.ASKREFUND {x} {p}{c} ID {i} KEYS slots",
             "RL.POLICY SET {p} LIMIT {l} LIMIT CONCURRENT 3 20s FAIR ON 2",
             "RL.POLICY SET {p} LIMIT {l} ON 1",
+            "RL.POLICY SET {p} LIMIT CONCURRENT 3 20s FAIR CRITICAL ON 2 LIMIT {l} ON 1",
             "RL.POLICY SET {p} LIMIT CONCURRENT 4 30s ON 2 LIMIT {l} SHADOW ON 1",
             "RL.POLICY DEL {p}",
         ],
@@ -185,7 +186,7 @@ impl Style {
 
 /// The next event.
 pub(super) fn draw(dice: &mut Dice, style: Style, ids: &Ids) -> Event {
-    let node = dice.index(3);
+    let node = dice.index(NODES);
     match dice.below(256) {
         0..150 => Event::Call(call(dice, style, ids)),
         150..154 if style != Style::Fair => {
@@ -217,7 +218,7 @@ fn rarely(dice: &mut Dice, node: usize) -> Event {
         }
         16..20 => Event::Pause(dice.one_in(4)),
         20..22 => Event::Rewrite(dice.one_in(2)),
-        22..24 => Event::Broken(node),
+        22..24 => Event::Broken(dice.index(2 * NODES)),
         24..27 => Event::Promote(node),
         27..29 => Event::Crash(*dice.pick(&[0, 0, 1, 5, 100])),
         _ => Event::Quiet,
@@ -275,7 +276,6 @@ fn call(dice: &mut Dice, style: Style, ids: &Ids) -> String {
         return fair(dice, ids);
     }
     let weight = |(place, (weight, _)): (usize, &(u64, &[&str]))| {
-        // The first groups are those with lines.
         if style == Style::Crowded && place >= WITH_LINES { weight / 3 } else { *weight }
     };
     let mut number = dice.below(CALLS.iter().enumerate().map(weight).sum());
@@ -360,8 +360,7 @@ fn fill(hole: &str, dice: &mut Dice) -> String {
         "c" => {
             (*dice.pick(&["", "", " COST 2", " COST 3", " COST 1", " COST 4", " COST 0", " COST 7"])).into()
         }
-        "t" => (*dice.pick(&["", " TENANT a", " TENANT a", " TENANT b", " TENANT c WEIGHT 3", " TENANT d"]))
-            .into(),
+        "t" => (*dice.pick(&TENANTS)).into(),
         "b" => (*dice.pick(&["", " BLOCK 1ms", " BLOCK 5s", " BLOCK 60s", " BLOCK 1d"])).into(),
         "h" if dice.one_in(2) => String::new(),
         "h" => format!(" HOLD {} {}", id(dice), dice.pick(&["1s", "5s", "60s", "1d"])),
@@ -369,6 +368,7 @@ fn fill(hole: &str, dice: &mut Dice) -> String {
         "x" => (*dice.pick(&["x", "y"])).into(),
         "l" => (*dice.pick(&KINDS)).into(),
         "p" => (*dice.pick(&POLICIES)).into(),
-        _ => (*dice.pick(&any)).into(),
+        "k" => (*dice.pick(&any)).into(),
+        other => unreachable!("no words for {other}"),
     }
 }

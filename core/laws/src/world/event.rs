@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The number of nodes.
+pub(super) const NODES: usize = 3;
+
 /// Something that happens. Nodes and other choices are numbers, taken modulo what there is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
@@ -21,7 +24,7 @@ pub enum Event {
     Cut(usize),
     /// A copy comes back: it goes on where it was, or gets a full copy if it cannot.
     Join(usize),
-    /// A full copy begins and breaks off. The node keeps what it has.
+    /// A full copy begins and breaks off: the node has its old keys, or none for the larger numbers.
     Broken(usize),
     /// A copy becomes the primary, and the primary a copy.
     Promote(usize),
@@ -102,29 +105,53 @@ impl Event {
         })
     }
 
+    /// What the kinds are called in a tally.
+    pub const NAMES: [&str; 20] = [
+        "calls",
+        "transactions",
+        "spans of time",
+        "clocks set back",
+        "clocks set forth",
+        "clients that hang up",
+        "deliveries to copies",
+        "links cut",
+        "copies that come back",
+        "full copies that break off",
+        "promotions",
+        "crashes",
+        "logs rewritten",
+        "expiry cycles",
+        "evictions",
+        "pauses begun or ended",
+        "settings changed",
+        "periodic tasks",
+        "trials of all callers",
+        "comparisons of all nodes",
+    ];
+
     /// What it is called in a tally.
     pub(super) fn name(&self) -> &'static str {
-        match self {
-            Event::Call(_) => "calls",
-            Event::Unit(_) => "transactions",
-            Event::Pass(_) => "spans of time",
-            Event::Step(_, micros) if *micros < 0 => "clocks set back",
-            Event::Step(..) => "clocks set forth",
-            Event::HangUp(_) => "clients that hang up",
-            Event::Deliver(..) => "deliveries to copies",
-            Event::Cut(_) => "links cut",
-            Event::Join(_) => "copies that come back",
-            Event::Broken(_) => "full copies that break off",
-            Event::Promote(_) => "promotions",
-            Event::Crash(_) => "crashes",
-            Event::Rewrite(_) => "logs rewritten",
-            Event::Expire => "expiry cycles",
-            Event::Evict(_) => "evictions",
-            Event::Pause(_) => "pauses begun or ended",
-            Event::Set(..) => "settings changed",
-            Event::Cron => "periodic tasks",
-            Event::Try => "trials of all callers",
-            Event::Quiet => "comparisons of all nodes",
-        }
+        let place = match self {
+            Event::Call(_) => 0,
+            Event::Unit(_) => 1,
+            Event::Pass(_) => 2,
+            Event::Step(_, micros) => 3 + usize::from(*micros >= 0),
+            Event::HangUp(_) => 5,
+            Event::Deliver(..) => 6,
+            Event::Cut(_) => 7,
+            Event::Join(_) => 8,
+            Event::Broken(_) => 9,
+            Event::Promote(_) => 10,
+            Event::Crash(_) => 11,
+            Event::Rewrite(_) => 12,
+            Event::Expire => 13,
+            Event::Evict(_) => 14,
+            Event::Pause(_) => 15,
+            Event::Set(..) => 16,
+            Event::Cron => 17,
+            Event::Try => 18,
+            Event::Quiet => 19,
+        };
+        Event::NAMES[place]
     }
 }

@@ -215,7 +215,7 @@ impl FairLines {
             if matches!(called, Called::Replied(Reply::Integer(1))) {
                 model.lose_key();
             }
-            return Ok(true);
+            return Ok(false);
         }
         let reply = match called {
             Called::Replied(Reply::Error(_)) => return Ok(false),
@@ -226,8 +226,10 @@ impl FairLines {
         if told.is_settlement() {
             let place = told.words.iter().position(|word| *word == "TENANT");
             let tenant = place.and_then(|place| told.words.get(place + 1)?.as_bytes().first().copied());
+            let was_held = model.holds.contains_key(&id);
             model.settle(id, tenant.map(u32::from), told.cost);
-            return Ok(true);
+            let is_right = matches!(reply, Some(Reply::Six(_, held)) if (*held == 1) == was_held);
+            return if is_right { Ok(true) } else { Err(format!("by the model held: {was_held}")) };
         }
         if told.is_lease_action() {
             let ttl = told.duration(2).map_or(0, Span::as_micros);

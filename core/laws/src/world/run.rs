@@ -3,8 +3,9 @@
 use ratelimit_core::Span;
 
 use super::draw::keys;
-use super::event::Event;
-use super::state::{EARLIEST, LATEST, NODES, World};
+use super::event::{Event, NODES};
+use super::state::{EARLIEST, LATEST, World};
+use super::told::Told;
 
 impl World {
     pub(super) fn run(&mut self, event: &Event) -> Result<(), String> {
@@ -13,7 +14,13 @@ impl World {
             self.callers.touch(|_| true);
         }
         match event {
-            // The server holds up what clients send during a pause.
+            Event::Call(line) if self.is_paused && Told::of(line).is_look() => {
+                self.call(line)?;
+                if self.copies.send() > 0 {
+                    return Err(format!("{line}: it has sent something during a pause"));
+                }
+            }
+            // The server holds up what else clients send during a pause.
             Event::Call(_) | Event::Unit(_) | Event::Expire | Event::Evict(_) if self.is_paused => {}
             Event::Call(line) => {
                 self.call(line)?;
@@ -38,7 +45,7 @@ impl World {
                 let is_full = self.copies.join(node % NODES)?;
                 self.tally.reach("full copies", usize::from(is_full));
             }
-            Event::Broken(node) => self.copies.break_off(node % NODES)?,
+            Event::Broken(node) => self.copies.break_off(node % NODES, node / NODES > 0)?,
             Event::Promote(node) => self.promote(node % NODES),
             Event::Crash(missing) => self.crash(*missing)?,
             Event::Rewrite(with_policies) => self.copies.rewrite(*with_policies),

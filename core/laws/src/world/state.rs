@@ -5,11 +5,11 @@ use ratelimit_core::{Span, Time};
 use super::believed::Beliefs;
 use super::callers::Callers;
 use super::copies::Copies;
+use super::event::NODES;
 use super::fair_lines::FairLines;
 use super::settings::Settings;
 use super::tally::Tally;
 
-pub(super) const NODES: usize = 3;
 /// When a world begins: the start of an hour in 2023.
 pub(super) const START: Time = Time::from_micros(1_700_002_800_000_000);
 /// Clocks stay between these instants.
