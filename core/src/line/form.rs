@@ -80,8 +80,21 @@ impl<K: Ord + Clone + Into<u64>> Lines<K> {
     /// Writes the form of all lines.
     #[doc(hidden)]
     pub fn form<'a>(&self, view: &'a View<'a>, out: &'a mut Sink<'a>) {
-        let Lines { last: _, callers, keys, wakes, deadlines, due, nudged, hungers, looks, .. } = self;
-        let Lines { ending, all_over, is_late, removed: (began, left), .. } = self;
+        let Lines {
+            last: _,
+            callers,
+            keys,
+            wakes,
+            deadlines,
+            due,
+            nudged,
+            hungers,
+            looks,
+            ending,
+            all_over,
+            is_late,
+            removed: (began, left),
+        } = self;
         let lines = || keys.values().flat_map(|at| at.lines.values());
         let mut numbers: Vec<Caller> =
             lines().flat_map(|line| line.tenants.numbers()).chain(callers.keys().copied()).collect();

@@ -1,6 +1,6 @@
 //! Histories in which a law was broken once, on a server. `core/laws/tests/laws/world.rs` runs them in memory.
 
-use ratelimit_laws::world::Event;
+use ratelimit_laws::world::{BROKEN_ONCE, Event};
 
 use super::on_server;
 use crate::support::client::Client;
@@ -8,11 +8,9 @@ use crate::support::pool::{until_tried, waits};
 use crate::support::wall_clock::WallClock;
 use crate::support::{SECOND, T0, simple, text, wait_for};
 
-const HISTORIES: [&str; 1] = [include_str!("../../../core/laws/tests/laws/world/a_policy_becomes_fair.txt")];
-
 #[test]
 fn each_caller_is_served_when_all_else_has_gone() {
-    for history in HISTORIES {
+    for (name, history) in BROKEN_ONCE {
         let clock = WallClock::start(0, &["--ratelimit.max-block", "86400000"]);
         let con = &mut clock.server.connection();
         let mut now = T0;
@@ -49,7 +47,7 @@ fn each_caller_is_served_when_all_else_has_gone() {
             wait_for("a caller that is served", || waits(con) < before);
         }
         for client in &mut callers {
-            assert!(simple(&client.reply()).starts_with("[0, "), "{history}");
+            assert!(simple(&client.reply()).starts_with("[0, "), "{name}");
         }
     }
 }

@@ -66,7 +66,9 @@ fn is_anew(after: &Node, earlier: Turn, later: Turn) -> bool {
 fn moves(limit: usize, earlier: Option<Turn>, later: Turn, grants: u8) -> Result<(), Broken> {
     let rests = |turn: Turn| turn.start.checked_sub(turn.open);
     let at_least = match earlier {
-        Some(earlier) if limit == RATE => rests(earlier).map(|rests| rests + UNIT * u128::from(grants)),
+        Some(earlier) if limit == RATE => {
+            Some(rests(earlier).map_or(u128::MAX, |rests| rests + UNIT * u128::from(grants)))
+        }
         Some(earlier) => Some(earlier.start),
         None => Some(0),
     };

@@ -26,7 +26,7 @@ impl World {
         let memory = self.copies.primary();
         let is_alone = memory.node().waiting.with(|State { lines, .. }| {
             let waits = |word: &&str| lines.at_key::<dyn OfDatabase>(&(0, word.as_bytes())) > 0;
-            lines.hungry() == 0 && !told.words.iter().skip(1).any(|word| waits(word))
+            lines.hungry() == 0 && !told.words.iter().skip(1).any(waits)
         });
         // A call in a transaction does not wait, and is not explained so.
         let is_explained = is_checked && !(self.is_in_unit && told.block.is_some());

@@ -6,7 +6,7 @@
 //! - `draw.rs` draws what happens next, `event.rs` has the events; `state.rs` has the world, and `run.rs` lets an event happen.
 //! - `calls.rs` makes calls, and tries those that wait; `callers.rs` has them. `believed.rs` and `fair_lines.rs` have models of keys, and `agreed.rs` compares a call with looks.
 //! - `copies.rs` sends effects to copies and the log, and compares nodes. `settings.rs` has what an operator changes.
-//! - `shorten.rs` runs whole histories and shortens those that fail. `tally.rs` counts.
+//! - `shorten.rs` runs whole histories and shortens those that fail. `broken_once.rs` has those that failed once. `tally.rs` counts.
 //!
 //! # What is checked
 //!
@@ -28,6 +28,7 @@
 
 mod agreed;
 mod believed;
+mod broken_once;
 mod callers;
 mod calls;
 mod copies;
@@ -41,6 +42,7 @@ mod state;
 mod tally;
 mod told;
 
+pub use broken_once::BROKEN_ONCE;
 pub use event::Event;
 pub use shorten::{Failure, replay, simulate};
 pub use tally::Tally;

@@ -1,6 +1,6 @@
 //! Worlds of fixed seeds, in which no law is broken, and histories in which one was. `make simulate` takes new seeds.
 
-use ratelimit_laws::world::{Event, Tally, replay, simulate};
+use ratelimit_laws::world::{BROKEN_ONCE, Event, Tally, replay, simulate};
 
 /// The events of a world.
 const EVENTS: usize = 2000;
@@ -61,12 +61,6 @@ fn each_event_can_be_read_from_its_line() {
     assert!(Event::of("fly").is_none());
     replay(&read).expect("a history without a fault");
 }
-
-/// What broke a law once.
-const BROKEN_ONCE: [(&str, &str); 1] = [(
-    "a caller whose policy gives it a tenant while it waits stands in line",
-    include_str!("world/a_policy_becomes_fair.txt"),
-)];
 
 #[test]
 fn what_broke_a_law_once_breaks_none_any_more() {

@@ -22,8 +22,20 @@ impl Tenants {
 
     /// Writes the form of the line of a key.
     pub(in crate::line) fn form(&self, key: u64, words: &mut Words<'_>) {
-        let Tenants { passed, by_name, idle, order, ends, asked, table, expiring, .. } = self;
-        let Tenants { unread, unread_again, callers, holders, .. } = self;
+        let Tenants {
+            passed,
+            by_name,
+            idle,
+            order,
+            ends,
+            asked,
+            table,
+            expiring,
+            unread,
+            unread_again,
+            callers,
+            holders,
+        } = self;
         let far = stretch(words.view.far, 1);
         let starts = Starts::of(self, far, stretch(words.view.moved, 1));
         let unread = [u64::from(unread.is_some()), u64::from(*unread_again)];
@@ -75,8 +87,22 @@ impl Tenants {
 }
 
 fn tenant_form(key: u64, name: &[u8], tenant: &Tenant, starts: &Starts, words: &mut Words<'_>) {
-    let Tenant { start, finish, open, held, next_end, is_holder, weight, granted, callers, .. } = tenant;
-    let Tenant { is_of_rate, critical, away, hunger, place, .. } = tenant;
+    let Tenant {
+        start,
+        finish,
+        open,
+        held,
+        next_end,
+        is_holder,
+        weight,
+        granted,
+        callers,
+        is_of_rate,
+        critical,
+        away,
+        hunger,
+        place,
+    } = tenant;
     // A tenant of leases begins anew wherever its last grant ended, and nothing of it is settled.
     let (finish, open) = if *is_of_rate { (starts.finish(*finish), starts.open(*open)) } else { (0, 0) };
     let next_end = next_end.map_or(u64::MAX, |end| {
