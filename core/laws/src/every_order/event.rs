@@ -29,7 +29,7 @@ pub struct Effect {
     /// Whether a critical call was granted something.
     pub critical: bool,
     pub ticks: bool,
-    /// What happened, in words; `None` if nobody reads them.
+    /// What happened, in words; `None` if no one reads them.
     pub text: Option<String>,
 }
 
@@ -63,7 +63,7 @@ pub const ORDER: &str = "3. the order is that of the model";
 pub const ROOM: &str = "4. calls that pass leave room for those before them";
 pub const HUNGER: &str =
     "5. a hunger ends at its time, when its call is served or given up, and nothing is left behind";
-pub const NOBODY_STARVES: &str = "6. nobody waits for ever while others are served and leases end";
+pub const NOBODY_STARVES: &str = "6. no one waits for ever while others are served and leases end";
 pub const TURNS: &str = "7. settlements move turns within bounds";
 
 /// All of them.

@@ -21,7 +21,7 @@
 //!
 //! Two states are equal if the same can happen after them (`form.rs`, and `core/src/line/form.rs`). Instants are relative to now, the
 //! numbers of callers are their order, and tags are relative to V. Tenants may change their names with one another. Ids of leases
-//! do not count, but for the one that a hungry tenant repeats. Of tags far below V only the order counts, and of `open` and F only as
+//! do not count, except the one that a hungry tenant repeats. Of tags far below V only the order counts, and of `open` and F only as
 //! much as the settlements that are left can move. A state is then known by a hash of 128 bits.
 //!
 //! The model is not part of the form: it goes with the first state of a form that was found.
@@ -30,7 +30,7 @@
 //!
 //! - The bound of sixteen hungers that are removed in a millisecond: each event begins with all sixteen (`Lines::rest`).
 //! - A look at a table is done at the end of its event, and not a millisecond later.
-//! - Time passes in whole ticks, and no clock is set back. Nobody waits for a limited time: callers give up.
+//! - Time passes in whole ticks, and no clock is set back. No one waits for a limited time: callers give up.
 //! - No lease is renewed, and no tenant asks under the id of another one.
 //! - A settlement moves a turn, but returns no tokens to the bucket.
 //! - Each kind of call is tried in some of the sizes only, as the lists in `size.rs` say.

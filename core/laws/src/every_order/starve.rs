@@ -1,4 +1,4 @@
-//! Nobody starves: there is no cycle in which a caller waits throughout, while others are granted what it asks for.
+//! No one starves: there is no cycle in which a caller waits throughout, while others are granted what it asks for.
 //!
 //! The search looks at pairs of a state and a caller that waits in it, and at the events at which this caller goes on waiting. It
 //! starves if the pair is on a cycle in which
@@ -6,7 +6,7 @@
 //! - something of the limit that it asks is granted: to others, since it waits;
 //! - a tick passes. So the cycle takes time, and each lease that is held in it ends in it, as leases last two ticks.
 //!
-//! Without a grant, nobody is served, and a free limit is what property 2 is about. Without a tick, a lease of the caller's tenant
+//! Without a grant, no one is served, and a free limit is what property 2 is about. Without a tick, a lease of the caller's tenant
 //! could last for ever, and it is only promised to tenants that hold nothing that their turn comes.
 //!
 //! Two kinds of callers may starve, as `core/src/line/` and `docs/fairness.md` say:

@@ -146,14 +146,14 @@ impl Node {
             works.hold = works.hold.filter(|hold| hold.ends > self.now);
         }
         self.tidy();
-        // The lines say when they are to be looked at. If that is not now, nobody waits for it.
+        // The lines say when they are to be looked at. If that is not now, no one waits for it.
         let due = [self.lines.next_due(), self.lines.next_look()].into_iter().flatten().min();
         if due.is_none_or(|due| due > self.now) {
             self.serves_nobody()?;
         }
         self.serve(effect)?;
         if self.drop_keys() {
-            // The server deletes a key in its own time, which may be later. Nobody waits for that.
+            // The server deletes a key in its own time, which may be later. No one waits for that.
             self.serves_nobody()?;
             self.serve(effect)?;
         }
@@ -179,7 +179,7 @@ impl Node {
         pool_ends || rate_ends
     }
 
-    /// Marking all lines would serve nobody.
+    /// Marking all lines would serve no one.
     ///
     /// # Errors
     ///

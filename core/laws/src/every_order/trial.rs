@@ -15,7 +15,7 @@ use crate::fair::{Call, Outcome};
 type Refusal = (usize, Option<Span>);
 
 impl Node {
-    /// What a limit answers, as if nobody else waited. The line learns what its tenants hold.
+    /// What a limit answers, as if no one else waited. The line learns what its tenants hold.
     fn judge(&mut self, call: Asked, limit: usize) -> (Verdict, Claim) {
         let ask = *self.ask(call);
         let (tenant, cost) = (self.tenant(call, limit), ask.costs[limit]);

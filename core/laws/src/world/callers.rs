@@ -44,7 +44,7 @@ impl Callers {
         late.map_or(Ok(()), |(line, _)| Err(format!("{line}: it waits beyond its time")))
     }
 
-    /// Checks that no one waits for longer than was told, although its key was left alone.
+    /// Checks that no one waits for longer than a look returned, although its key was left alone.
     pub(super) fn keep_promises(&mut self, now: Time, moment: Span) -> Result<(), String> {
         while let Some((caller, (_, at))) = self.promises.iter().find(|(_, (_, at))| at.plus(moment) <= now) {
             let (caller, at) = (*caller, *at);

@@ -18,7 +18,7 @@
 //! | a copy that has all effects has the same bytes and expiry | after each delivery, for the keys that were sent |
 //! | all nodes, a full copy and the log are the same | when all is quiet |
 //! | no caller waits for what would be admitted now | `try`: all callers are tried once more, and none is admitted |
-//! | who waits alone is admitted when it was told | each span of time, unless something has touched its key |
+//! | who waits alone is admitted at the instant that a look returned | each span of time, unless something has touched its key |
 //! | no caller waits beyond its time, or is refused before it | each span of time |
 //! | each caller is served when all others have gone | the end of a history |
 //! | `RL.EXPLAIN` and the looks say what the call then does | one call in sixteen |
