@@ -1,6 +1,7 @@
 //! What an event does to a world, and how a history ends.
 
 use ratelimit_core::Span;
+use ratelimit_engine::waiting::{OfDatabase, State};
 
 use super::draw::keys;
 use super::event::{Event, NODES};
@@ -181,8 +182,14 @@ impl World {
         self.pass(Span::from_millis(61_000))?;
         self.cron()?;
         self.copies.quiet(&self.settings, false)?;
-        let lines =
-            self.copies.primary().node().waiting.with(|state| (state.lines.len(), state.lines.hungry()));
-        if lines == (0, 0) { Ok(()) } else { Err(format!("waiting and hungry at the end: {lines:?}")) }
+        let left = self.copies.primary().node().waiting.with(|State { lines, .. }| {
+            let tenants = |key: &&str| lines.count_tenants::<dyn OfDatabase>(&(0, key.as_bytes())).0;
+            [lines.len(), lines.hungry(), keys().iter().map(tenants).sum()]
+        });
+        if left == [0; 3] {
+            Ok(())
+        } else {
+            Err(format!("callers, hungry and other tenants at the end: {left:?}"))
+        }
     }
 }
