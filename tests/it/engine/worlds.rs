@@ -20,8 +20,8 @@ fn each_caller_is_served_when_all_else_has_gone() {
             match Event::of(line).expect("an event") {
                 Event::Call(call) if call.contains(" BLOCK ") => {
                     let mut client = Client::connect(clock.server.port);
-                    client.send(&call);
                     let (before, mut reply) = (waits(con), None);
+                    client.send(&call);
                     wait_for(line, || {
                         reply = reply.take().or_else(|| client.poll());
                         reply.is_some() || waits(con) > before
