@@ -3,7 +3,7 @@
 //! Tests by cases and by chance try some orders. Here all of them are tried: by breadth, so that what breaks a property is a
 //! shortest history. States are merged when they are equal, so there are finitely many, although histories have no end.
 //!
-//! A world (`size.rs`) has some callers and tenants, a pool of two leases and a token bucket of two, to which a tick adds one. What
+//! A world (`size.rs`) has some callers and tenants, a pool of two or three leases and a token bucket of two, to which a tick adds one. What
 //! can happen:
 //!
 //! | event | |

@@ -74,6 +74,15 @@ impl Size {
     pub const THREE: Size =
         Size { title: "3 callers, 2 tenants, 1 pool", callers: 3, asks: LEASES, ..Size::TWO };
 
+    /// Polls of a pool of three: room is kept for two tenants together only if there is more of it than for each of them.
+    pub const POLLS: Size = Size {
+        title: "3 callers, 3 tenants, a pool of 3, polls",
+        tenants: 3,
+        capacities: [3, 2],
+        asks: &[POLL_OF_ONE, POLL_OF_TWO],
+        ..Size::THREE
+    };
+
     /// A rate alone, of which calls hold estimates.
     pub const RATE: Size = Size {
         title: "3 callers, 2 tenants, 1 rate, 2 settlements",
@@ -91,9 +100,10 @@ impl Size {
     };
 
     /// The sizes of `make every-order`.
-    pub const ALL: [Size; 8] = [
+    pub const ALL: [Size; 9] = [
         Size::TWO,
         Size::THREE,
+        Size::POLLS,
         Size::RATE,
         Size::BOTH,
         Size { title: "3 callers, 2 tenants, 1 pool, all calls", asks: ALL_LEASES, ..Size::THREE },

@@ -20,6 +20,11 @@ fn every_order_of_three_callers_who_ask_for_leases() {
 }
 
 #[test]
+fn every_order_of_three_tenants_who_poll() {
+    holds(Size::POLLS);
+}
+
+#[test]
 fn every_order_of_three_callers_who_ask_for_a_rate_and_settle() {
     holds(Size::RATE);
 }
