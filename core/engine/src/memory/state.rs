@@ -142,6 +142,14 @@ impl Memory {
         self.is_paused.set(is_paused);
     }
 
+    pub fn is_paused(&self) -> bool {
+        self.is_paused.get()
+    }
+
+    pub fn is_in_unit(&self) -> bool {
+        self.is_in_unit.get()
+    }
+
     /// Begins or ends a transaction.
     pub fn set_in_unit(&self, is_in_unit: bool) {
         self.is_in_unit.set(is_in_unit);

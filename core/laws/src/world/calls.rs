@@ -29,8 +29,8 @@ impl World {
             lines.hungry() == 0 && !told.words.iter().skip(1).any(waits)
         });
         // A call in a transaction does not wait, and is not explained so.
-        let is_explained = is_checked && !(self.is_in_unit && told.block.is_some());
-        let is_usual = self.settings.are_usual() && !self.is_in_unit;
+        let is_explained = is_checked && !(self.copies.primary().is_in_unit() && told.block.is_some());
+        let is_usual = self.settings.are_usual() && !self.copies.primary().is_in_unit();
         self.fair_lines.begin(&told, self.copies.primary(), is_usual, !is_alone);
         if !told.is_look() {
             self.callers.touch(|key| told.names(key) || told.name == "FLUSHALL");
@@ -170,7 +170,7 @@ impl World {
             }
             let told = Told::of(&line);
             self.beliefs.begin(&told, self.copies.primary());
-            let fair = self.fair_lines.end(&told, caller, &reply, (self.copies.primary(), self.is_paused));
+            let fair = self.fair_lines.end(&told, caller, &reply, self.copies.primary());
             self.tally.reach(
                 "waits that the model of fair lines ended too",
                 usize::from(fair.map_err(|why| format!("{line}: {why}"))?),
@@ -194,7 +194,7 @@ impl World {
 
     /// The periodic tasks of the primary.
     pub(super) fn cron(&mut self) -> Result<(), String> {
-        if self.is_paused {
+        if self.copies.primary().is_paused() {
             return Ok(());
         }
         self.copies.send_owed();
@@ -209,7 +209,7 @@ impl World {
 
     /// Tries all callers. If lines have done what was due, none is admitted.
     pub(super) fn try_all(&mut self) -> Result<(), String> {
-        if self.is_paused || self.callers.len() == 0 {
+        if self.copies.primary().is_paused() || self.callers.len() == 0 {
             return Ok(());
         }
         if self.is_unseen {

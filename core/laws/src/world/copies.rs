@@ -262,11 +262,11 @@ impl Copies {
     }
 
     /// All copies come back and get all units. Then all nodes and the log are compared.
-    pub(super) fn quiet(&mut self, settings: &Settings, is_paused: bool) -> Result<(), String> {
+    pub(super) fn quiet(&mut self, settings: &Settings) -> Result<(), String> {
         for node in 0..self.nodes.len() {
             self.join(node)?;
         }
-        while !is_paused && self.send_owed() {}
+        while !self.primary().is_paused() && self.send_owed() {}
         for node in 0..self.nodes.len() {
             self.deliver(node, usize::MAX)?;
             let (own, copy) = (self.primary(), &self.nodes[node].memory);

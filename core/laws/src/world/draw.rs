@@ -8,7 +8,7 @@ use super::fair_lines::{Ids, POOL, SHARE};
 
 /// The keys beside those with a model.
 const OTHERS: [&str; 10] = ["pool", "found", "share", "slots", "team", "x", "y", "shed", "sketch", "penalty"];
-pub(super) const POLICIES: [&str; 2] = ["p", "q"];
+const POLICIES: [&str; 2] = ["p", "q"];
 
 /// All keys.
 pub(super) fn keys() -> Vec<&'static str> {
@@ -355,7 +355,6 @@ fn filled(call: &str, dice: &mut Dice) -> String {
 
 fn fill(hole: &str, dice: &mut Dice) -> String {
     let id = |dice: &mut Dice| format!("r{}", dice.below(10));
-    let any = keys();
     match hole {
         "c" => {
             (*dice.pick(&["", "", " COST 2", " COST 3", " COST 1", " COST 4", " COST 0", " COST 7"])).into()
@@ -368,7 +367,7 @@ fn fill(hole: &str, dice: &mut Dice) -> String {
         "x" => (*dice.pick(&["x", "y"])).into(),
         "l" => (*dice.pick(&KINDS)).into(),
         "p" => (*dice.pick(&POLICIES)).into(),
-        "k" => (*dice.pick(&any)).into(),
+        "k" => (*dice.pick(&keys())).into(),
         other => unreachable!("no words for {other}"),
     }
 }

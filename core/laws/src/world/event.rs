@@ -79,8 +79,7 @@ impl Event {
     pub fn of(line: &str) -> Option<Event> {
         let (name, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
         let mut words = rest.split(' ');
-        let first = || rest.split(' ').next();
-        let index = || first()?.parse().ok();
+        let index = || rest.parse().ok();
         Some(match name {
             "call" => Event::Call(rest.into()),
             "unit" => Event::Unit(rest.split("; ").map(String::from).collect()),

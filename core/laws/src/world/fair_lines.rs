@@ -263,7 +263,7 @@ impl FairLines {
         told: &Told<'_>,
         caller: Caller,
         reply: &Reply,
-        (memory, is_paused): (&Memory, bool),
+        memory: &Memory,
     ) -> Result<bool, String> {
         let Some(number) = self.0.get_mut(told.key()).and_then(|model| model.callers.remove(&caller)) else {
             // A call of another limit may have changed the key.
@@ -273,7 +273,7 @@ impl FairLines {
         let Some(model) = self.0.get_mut(told.key()) else { return Ok(false) };
         model.read_clocks(memory);
         let before = model.fair.clone();
-        let is_admitted = !is_paused && model.fair.try_again(number);
+        let is_admitted = !memory.is_paused() && model.fair.try_again(number);
         if is_admitted != reply.is_admission() {
             return Err(format!("by the model of fair lines admitted at last: {is_admitted}, in {before:?}"));
         }

@@ -15,22 +15,23 @@ impl World {
             self.callers.touch(|_| true);
         }
         match event {
-            Event::Call(line) if self.is_paused && Told::of(line).is_look() => {
+            Event::Call(line) if self.copies.primary().is_paused() && Told::of(line).is_look() => {
                 self.call(line)?;
                 if self.copies.send() > 0 {
                     return Err(format!("{line}: it has sent something during a pause"));
                 }
             }
             // The server holds up what else clients send during a pause.
-            Event::Call(_) | Event::Unit(_) | Event::Expire | Event::Evict(_) if self.is_paused => {}
+            Event::Call(_) | Event::Unit(_) | Event::Expire | Event::Evict(_)
+                if self.copies.primary().is_paused() => {}
             Event::Call(line) => {
                 self.call(line)?;
                 self.send();
             }
             Event::Unit(lines) => {
-                self.set_in_unit(true);
+                self.copies.primary().set_in_unit(true);
                 let called = lines.iter().try_for_each(|line| self.call(line));
-                self.set_in_unit(false);
+                self.copies.primary().set_in_unit(false);
                 self.send();
                 called?;
             }
@@ -55,10 +56,7 @@ impl World {
                 self.send();
             }
             Event::Evict(key) => self.evict(*key),
-            Event::Pause(paused) => {
-                self.is_paused = *paused;
-                self.copies.primary().pause(*paused);
-            }
+            Event::Pause(paused) => self.copies.primary().pause(*paused),
             Event::Set(name, value) => {
                 self.fair_lines.forget();
                 let nodes = self.copies.nodes.iter().map(|node| &node.memory);
@@ -68,7 +66,7 @@ impl World {
             }
             Event::Cron => self.cron()?,
             Event::Try => self.try_all()?,
-            Event::Quiet => self.copies.quiet(&self.settings, self.is_paused)?,
+            Event::Quiet => self.copies.quiet(&self.settings)?,
         }
         self.callers.count(self.copies.primary())
     }
@@ -76,11 +74,6 @@ impl World {
     pub(super) fn send(&mut self) {
         let count = self.copies.send();
         self.tally.reach("effects", count);
-    }
-
-    fn set_in_unit(&mut self, is_in_unit: bool) {
-        self.is_in_unit = is_in_unit;
-        self.copies.primary().set_in_unit(is_in_unit);
     }
 
     fn evict(&mut self, key: usize) {
@@ -137,7 +130,7 @@ impl World {
     fn begin_primary(&mut self) {
         self.callers.clear();
         self.fair_lines.forget();
-        (self.is_paused, self.is_unseen) = (false, false);
+        self.is_unseen = false;
         for node in &self.copies.nodes {
             node.memory.pause(false);
         }
@@ -156,10 +149,10 @@ impl World {
 
     /// The end of a history: when all else has gone, each caller that waits is served, and then all nodes are the same.
     pub(super) fn end(&mut self) -> Result<(), String> {
-        if self.is_paused {
+        if self.copies.primary().is_paused() {
             self.run(&Event::Pause(false))?;
         }
-        self.copies.quiet(&self.settings, false)?;
+        self.copies.quiet(&self.settings)?;
         while self.callers.len() > 0 {
             let before = self.callers.len();
             for event in [
@@ -181,7 +174,7 @@ impl World {
         }
         self.pass(Span::from_millis(61_000))?;
         self.cron()?;
-        self.copies.quiet(&self.settings, false)?;
+        self.copies.quiet(&self.settings)?;
         let left = self.copies.primary().node().waiting.with(|State { lines, .. }| {
             let tenants = |key: &&str| lines.count_tenants::<dyn OfDatabase>(&(0, key.as_bytes())).0;
             [lines.len(), lines.hungry(), keys().iter().map(tenants).sum()]

@@ -31,7 +31,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Runs a history of so many events, drawn from a seed.
+/// Draws a history of `count` events from a seed, and runs it.
 ///
 /// # Errors
 ///

@@ -19,15 +19,12 @@ pub(super) const LATEST: Time = Time::from_micros(4_000_000_000_000_000);
 pub(super) const MOMENT: Span = Span::from_millis(8);
 
 /// A world.
-#[allow(clippy::struct_excessive_bools, reason = "each says one thing")]
 pub(super) struct World {
     pub(super) copies: Copies,
     pub(super) settings: Settings,
     pub(super) beliefs: Beliefs,
     pub(super) fair_lines: FairLines,
     pub(super) callers: Callers,
-    pub(super) is_paused: bool,
-    pub(super) is_in_unit: bool,
     /// Whether something has happened that a server finds by its periodic tasks only.
     pub(super) is_unseen: bool,
     /// Whether each check is made at each event.
@@ -44,8 +41,6 @@ impl World {
             beliefs: Beliefs::default(),
             fair_lines: FairLines::default(),
             callers: Callers::default(),
-            is_paused: false,
-            is_in_unit: false,
             is_unseen: false,
             is_thorough,
             tally: Tally::default(),
