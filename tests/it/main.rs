@@ -24,6 +24,7 @@ mod published_cases;
 mod replication;
 mod security;
 mod server;
+mod sessions;
 mod sketch;
 mod soak;
 mod support;

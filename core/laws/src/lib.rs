@@ -12,6 +12,8 @@ mod filling;
 pub mod fleet;
 mod found;
 mod ledger;
+pub mod session;
+mod setting;
 mod states;
 pub mod world;
 

@@ -1,9 +1,10 @@
 //! The settings of the nodes of a world, which an operator changes.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering::Relaxed;
 
 use ratelimit_engine::memory::Memory;
+
+use crate::setting::set;
 
 /// The settings that were changed, by name.
 #[derive(Default)]
@@ -13,7 +14,7 @@ impl Settings {
     /// A fresh node with these settings.
     pub(super) fn node(&self, seed: u64) -> Memory {
         let memory = Memory::new(seed);
-        memory.node().settings.max_block.millis.store(86_400_000, Relaxed);
+        set(&memory, "max-block", 86_400_000);
         for (name, value) in &self.0 {
             set(&memory, name, *value);
         }
@@ -35,23 +36,6 @@ impl Settings {
         self.0.insert(name.into(), value);
         for memory in nodes {
             set(memory, name, value);
-            if value == 0 && ["hunger", "max-tenants"].contains(&name) {
-                memory.node().waiting.with(|state| state.lines.end_all_hungers(memory.now()));
-            }
         }
     }
-}
-
-fn set(memory: &Memory, name: &str, value: u64) {
-    let settings = &memory.node().settings;
-    let number = match name {
-        "hunger" => return settings.hunger.millis.store(value, Relaxed),
-        "max-block" => return settings.max_block.millis.store(value, Relaxed),
-        "max-tenants" => &settings.max_tenants,
-        "max-holds" => &settings.max_holds,
-        "max-waiters" => &settings.max_waiters,
-        "max-waiters-per-key" => &settings.max_waiters_per_key,
-        _ => return,
-    };
-    number.value.store(value.cast_signed(), Relaxed);
 }

@@ -46,6 +46,7 @@ mod lines;
 mod one_key;
 mod penalty;
 mod refunds;
+mod sessions;
 mod simulation;
 mod sketch;
 mod top;

@@ -1,0 +1,102 @@
+//! Sessions: calls and their replies as text, in `tests/sessions/`. Each runs on a node in memory, and once on a server
+//! (`tests/it/sessions.rs`).
+//!
+//! ```text
+//! ## What the passage shows                      a fresh node, and the settings are the defaults
+//! # A remark.
+//! RL.GCRA k 9 10 1s COST 3 @1.5s => [0, 10, 7, 0, 300]
+//! RL.GCRA k 9 10 => ERR wrong number of arguments for 'rl.gcra' command
+//! RL.PEEK k GCRA 9 10 1s @2s == RL.GCRA k 9 10 1s COST 0 @2s        both are called, and their replies are equal
+//! ```
+//!
+//! `@1.5s` stands for `AT` and the instant 1.5 s after [`T0`]. `""` is an empty word, `{x*300}` is `x` 300 times, and `\xff` is a byte.
+//! In a reply `...` stands for any text. What replies an error, and what only looks (`RL.PEEK`, `RL.EXPLAIN`, `RL.INFO`, `COST 0`
+//! and their like), must change no key and send nothing to copies: that is checked without a word.
+//!
+//! ```text
+//! let WINDOWS = FIXEDWINDOW 5 1m | SLIDINGLOG 5 1m      in the whole file
+//! each W = WINDOWS                       the passage runs with each for {W}
+//! each W RESET = GCRA 9 10 1s ; 300 | FIXEDWINDOW 9 1s ; 1000       several names, with parts in the same order
+//! set max-leases 10                      a setting, until the end of the passage
+//! same a b                               the keys hold the same bytes, or are both missing
+//! apart a b                              they do not hold the same bytes
+//! expires a 3s                           the key expires 3 s from now, or `never`: on a node in memory, whose clock stands still
+//! count waiting 1                        a number of `INFO ratelimit`, since the passage began
+//! caller: RL.CONCURRENT k 1 1m id BLOCK 1m      the caller must wait
+//! caller => [0, 1, 0, 0, 60000]          its wait has ended, and this is its reply
+//! caller hangs up
+//! pass 3s                                both clocks go on, which only a node in memory can do: such a passage runs there only
+//! ```
+//!
+//! The lines that follow a line name all callers whose wait it has ended.
+
+mod memory;
+mod parse;
+mod run;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub use memory::InMemory;
+pub use run::{Node, run};
+
+/// The start of an hour in 2023, in microseconds.
+pub const T0: u64 = 1_700_002_800_000_000;
+
+/// A passage of a file, with one value for each of its names.
+pub struct Session {
+    pub title: String,
+    lines: Vec<Line>,
+}
+
+struct Line {
+    number: usize,
+    step: Step,
+}
+
+type Words = Vec<Vec<u8>>;
+
+enum Step {
+    Call(Words, Expected),
+    /// A caller that must wait.
+    Waits(String, Words),
+    Ended(String, String),
+    HangsUp(String),
+    /// Microseconds.
+    Pass(u64),
+    Set(String, u64),
+    Same(String, String),
+    Apart(String, String),
+    /// Milliseconds from now.
+    Expires(String, Option<u64>),
+    Count(String, u64),
+}
+
+enum Expected {
+    Reply(String),
+    /// That of this call.
+    ReplyOf(Words),
+}
+
+impl Session {
+    /// Whether it can run on a server, whose clock goes on, and which counts more callers than those of the session.
+    pub fn fits_a_server(&self) -> bool {
+        let has = |is: fn(&Step) -> bool| self.lines.iter().any(|line| is(&line.step));
+        !has(|step| matches!(step, Step::Pass(_) | Step::Expires(..)))
+            && !(has(|step| matches!(step, Step::Waits(..))) && has(|step| matches!(step, Step::Count(..))))
+    }
+}
+
+/// The files of a folder, in order.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("a file").path()).collect();
+    files.sort();
+    files
+}
+
+/// The sessions of a file. Lines that cannot be read panic.
+pub fn sessions(file: &Path) -> Vec<Session> {
+    let text = fs::read_to_string(file).expect("a file of sessions");
+    parse::file(&text).unwrap_or_else(|why| panic!("{}: {why}", file.display()))
+}
