@@ -13,8 +13,6 @@ PREFIX ?= /usr/lib/redis/modules
 PACKAGES = redis-server redis-tools libclang-dev
 # What the clients of other languages need.
 CLIENTS  = python3 python3-venv nodejs npm
-# What the English of the pages is checked with.
-PROSE    = nodejs npm
 # What the page and the site are tested with.
 BROWSER  = chromium nodejs npm
 MODULE   = target/release/libredis_ratelimit.so
@@ -98,7 +96,7 @@ lint: setup ## Formatting, clippy, no circles of imports, the English of the pag
 	$(CARGO) clippy --locked --lib --bins --examples --manifest-path fuzz/Cargo.toml --target-dir target/fuzz/build -- -D warnings
 	$(CARGO) fmt --check --manifest-path demo/Cargo.toml
 	$(CARGO) clippy --locked --all-targets --manifest-path demo/Cargo.toml --target-dir target/page/build -- -D warnings
-	@tools/setup python3 $(PROSE)
+	@tools/setup python3
 	tools/imports
 	tools/prose
 	tools/workflows
