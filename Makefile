@@ -74,7 +74,7 @@ test-http: build ## Send real requests to FastAPI, Flask, Django, Express, Fasti
 	@tools/setup $(CLIENTS)
 	tools/test-http
 
-demo: build ## Draw the lessons (docs/pictures), and a chart of every strategy on six shapes of traffic (target/demo; SHAPES="edge slow", DEMO_SERVER=host:port)
+demo: build ## Draw the lessons, and a chart of every strategy on six shapes of traffic (target/demo; SHAPES="edge slow", DEMO_SERVER=host:port)
 	$(CARGO) run --release --locked --package ratelimit-demo-drive -- $(SHAPES)
 
 page: ## Make the page that lays the strategies side by side: target/page/compare.html

@@ -1,5 +1,5 @@
-//! Draws the pictures of all lessons, in `docs/pictures`; then sends six shapes of traffic through every strategy, which
-//! becomes tables, and charts in `target/demo`. A real server decides all of it.
+//! Draws the pictures of all lessons; then sends six shapes of traffic through every strategy, which becomes tables and
+//! charts. All drawings are in `target/demo`. A real server decides all of it.
 //!
 //! ```text
 //! cargo run --release --package ratelimit-demo-drive -- [steady] [bursts] [edge] [abuser] [slow] [rising]
@@ -114,7 +114,7 @@ fn try_out(con: &mut Connection, traffic: &[Traffic]) -> Result<(), String> {
     }
     bar.finish_and_clear();
     println!("\n{} requests in {:.1} s.", bar.position(), started.elapsed().as_secs_f64());
-    println!("All charts are in {}.", folders::keep_index()?.display());
+    println!("All drawings are in {}.", folders::keep_index()?.display());
     if recording == Recording::TimeSeries {
         println!("The time series, for example: TS.MRANGE - + FILTER shape=edge data=through");
     }
@@ -128,7 +128,6 @@ fn draw_lessons(con: &mut Connection) -> Result<(), String> {
         });
         folders::keep_lesson(lesson, &picture?)?;
     }
-    println!("The pictures of {} lessons are in {}.", LESSONS.len(), folders::lessons().display());
     Ok(())
 }
 
