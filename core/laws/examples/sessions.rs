@@ -22,7 +22,9 @@ fn main() -> ExitCode {
             })
             .collect();
         if flags.is_empty() {
-            differs.iter().for_each(|why| println!("{name}: {why}"));
+            for why in &differs {
+                println!("{name}: {why}");
+            }
             differ += differs.len();
         } else {
             fill(name, &differs);

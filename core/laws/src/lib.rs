@@ -13,7 +13,6 @@ pub mod fleet;
 mod found;
 mod ledger;
 pub mod session;
-mod setting;
 mod states;
 pub mod world;
 

@@ -7,8 +7,9 @@ use ratelimit_core::{Span, Time};
 use ratelimit_engine::memory::{Called, Element, Memory};
 use ratelimit_engine::reply::Reply;
 
-use super::{Node, T0};
-use crate::setting;
+use super::line::T0;
+use super::run::Node;
+use super::setting::set;
 
 pub struct InMemory {
     memory: Memory,
@@ -75,7 +76,7 @@ impl Node for InMemory {
     }
 
     fn set(&mut self, name: &str, value: u64) {
-        assert!(setting::set(&self.memory, name, value), "{name} is no setting");
+        assert!(set(&self.memory, name, value), "{name} is no setting");
     }
 
     fn stored(&mut self, key: &str) -> Option<Vec<u8>> {

@@ -30,62 +30,19 @@
 //!
 //! The lines that follow a line name all callers whose wait it has ended.
 
+mod line;
 mod memory;
 mod parse;
 mod run;
+mod setting;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+pub use line::{Session, T0};
 pub use memory::InMemory;
 pub use run::{Node, run};
-
-/// The start of an hour in 2023, in microseconds.
-pub const T0: u64 = 1_700_002_800_000_000;
-
-/// A passage of a file, with one value for each of its names.
-pub struct Session {
-    pub title: String,
-    lines: Vec<Line>,
-}
-
-struct Line {
-    number: usize,
-    step: Step,
-}
-
-type Words = Vec<Vec<u8>>;
-
-enum Step {
-    Call(Words, Expected),
-    /// A caller that must wait.
-    Waits(String, Words),
-    Ended(String, String),
-    HangsUp(String),
-    /// Microseconds.
-    Pass(u64),
-    Set(String, u64),
-    Same(String, String),
-    Apart(String, String),
-    /// Milliseconds from now.
-    Expires(String, Option<u64>),
-    Count(String, u64),
-}
-
-enum Expected {
-    Reply(String),
-    /// That of this call.
-    ReplyOf(Words),
-}
-
-impl Session {
-    /// Whether it can run on a server, whose clock goes on, and which counts more callers than those of the session.
-    pub fn fits_a_server(&self) -> bool {
-        let has = |is: fn(&Step) -> bool| self.lines.iter().any(|line| is(&line.step));
-        !has(|step| matches!(step, Step::Pass(_) | Step::Expires(..)))
-            && !(has(|step| matches!(step, Step::Waits(..))) && has(|step| matches!(step, Step::Count(..))))
-    }
-}
+pub(crate) use setting::set;
 
 /// The files of a folder, in order.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
@@ -96,6 +53,7 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The sessions of a file. Lines that cannot be read panic.
+#[allow(clippy::panic, reason = "a test that cannot go on has failed")]
 pub fn sessions(file: &Path) -> Vec<Session> {
     let text = fs::read_to_string(file).expect("a file of sessions");
     parse::file(&text).unwrap_or_else(|why| panic!("{}: {why}", file.display()))

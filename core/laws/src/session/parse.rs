@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Expected, Line, Session, Step, T0, Words};
+use super::line::{Expected, Line, Session, Step, T0, Words};
 
 /// The names of an `each`, and the values that they have together.
 struct Each {
@@ -165,8 +165,9 @@ fn word(text: &str) -> Result<Words, String> {
     let mut bytes = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find(['\\', '{']) {
-        bytes.extend(&rest.as_bytes()[..at]);
-        let (part, after) = special(&rest[at..])?;
+        let (before, found) = rest.split_at(at);
+        bytes.extend(before.as_bytes());
+        let (part, after) = special(found)?;
         bytes.extend(part);
         rest = after;
     }
@@ -178,7 +179,7 @@ fn word(text: &str) -> Result<Words, String> {
 fn special(text: &str) -> Result<(Vec<u8>, &str), String> {
     if let Some(digits) = text.strip_prefix("\\x").and_then(|rest| rest.get(..2)) {
         let byte = u8::from_str_radix(digits, 16).map_err(|_| format!("{digits:?} is no byte"))?;
-        return Ok((vec![byte], &text[4..]));
+        return Ok((vec![byte], text.split_at(4).1));
     }
     let repeated = text.strip_prefix('{').and_then(|rest| rest.split_once('}'));
     if let Some((inner, after)) = repeated

@@ -1,8 +1,10 @@
 //! How a session runs on any node.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::mem::take;
 
-use super::{Expected, Line, Session, Step, Words};
+use super::line::{Expected, Line, Session, Step, Words};
 
 /// A node on which sessions run: fresh, with the settings' defaults.
 pub trait Node {
@@ -40,11 +42,11 @@ pub fn run(session: &Session, node: &mut impl Node) -> Vec<String> {
             |why: String| differs.push(format!("line {}, {}: {why}", line.number, session.title));
         // The lines that follow a line name those whose wait it has ended.
         if !matches!(line.step, Step::Ended(..)) {
-            for (caller, reply) in std::mem::take(&mut ended) {
+            for (caller, reply) in take(&mut ended) {
                 report(format!("before it, the wait of {caller} has ended: {reply}"));
             }
         }
-        if let Err(why) = take(&line.step, node, &mut ended, &counted) {
+        if let Err(why) = follow(&line.step, node, &mut ended, &counted) {
             report(why);
         }
         ended.extend(node.ended());
@@ -55,7 +57,7 @@ pub fn run(session: &Session, node: &mut impl Node) -> Vec<String> {
     differs
 }
 
-fn take(
+fn follow(
     step: &Step,
     node: &mut impl Node,
     ended: &mut BTreeMap<String, String>,
@@ -91,16 +93,16 @@ fn take(
         }
         Step::Same(a, b) => {
             let [a, b] = [a, b].map(|key| node.stored(key));
-            same(a, b)
+            same(&a, &b)
         }
         Step::Apart(a, b) => {
             let [a, b] = [a, b].map(|key| node.stored(key));
             if a == b { Err(format!("both hold {a:?}")) } else { Ok(()) }
         }
-        Step::Expires(key, expected) => same(node.expiry(key), *expected),
+        Step::Expires(key, expected) => same(&node.expiry(key), expected),
         Step::Count(name, expected) => {
             let before = counted.get(name.as_str()).copied().unwrap_or_default();
-            same(node.count(name).wrapping_sub(before), *expected)
+            same(&node.count(name).wrapping_sub(before), expected)
         }
     }
 }
@@ -160,6 +162,6 @@ fn equal(reply: &str, expected: &str) -> Result<(), String> {
     rest.map(|_| ()).ok_or_else(|| format!("expected {expected}, replied {reply}"))
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(value: T, expected: T) -> Result<(), String> {
+fn same<T: PartialEq + Debug>(value: &T, expected: &T) -> Result<(), String> {
     if value == expected { Ok(()) } else { Err(format!("expected {expected:?}, it is {value:?}")) }
 }

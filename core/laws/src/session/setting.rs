@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use ratelimit_engine::memory::Memory;
 
 /// Changes a setting, as `CONFIG SET` does. `false` if there is none of this name.
-pub(crate) fn set(memory: &Memory, name: &str, value: u64) -> bool {
+pub fn set(memory: &Memory, name: &str, value: u64) -> bool {
     let settings = &memory.node().settings;
     let number = match name {
         "hunger" => &settings.hunger.millis,
