@@ -3,6 +3,7 @@
 CARGO  ?= cargo
 PORT   ?= 6379
 ROW    ?= RL.GCRA admitted
+WHAT   ?= cpu
 SECONDS ?= 600
 SAMPLE ?= 200
 SEED   ?= 1
@@ -22,11 +23,15 @@ export RUST_TEST_THREADS ?= $(shell expr 4 '*' $$(nproc))
 # The commit, in as many digits in each clone.
 export RATELIMIT_BUILD ?= $(shell git describe --always --exclude='*' --abbrev=12 --dirty 2>/dev/null || echo unknown)
 
+# Cargo is no child of make's that shares its jobs.
+unexport MAKEFLAGS
+
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test packages test-packages test-client-releases bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-adaptive bench-waiting bench-fairness fuzz simulate every-order leakcheck soak coverage mutants release test-release reproduce publish test-deb image test-image install
+.PHONY: help setup setup-bench build build-tests run test test-units test-server packages test-packages test-client-releases test-clients test-http test-site compat lint demo page site bench fuzz simulate every-order soak coverage mutants release test-release reproduce publish test-deb image test-image install
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 } \
+		/^bench:/ { while (("tools/bench list" | getline what) > 0) print "                           " what }' $(MAKEFILE_LIST)
 
 setup: ## Check for what is needed; as root or with sudo, install Debian's packages
 	@tools/setup $(PACKAGES)
@@ -37,17 +42,28 @@ setup-bench: setup
 build: setup ## Build the module: target/release/libredis_ratelimit.so
 	$(CARGO) build --release --locked
 
-faulty: setup
-	$(CARGO) build --locked --package ratelimit-faulty
-
 run: build ## Build, then start a server with the module on 127.0.0.1 (PORT=6379)
 	@echo
 	@echo "Try in another terminal:  redis-cli -p $(PORT) RL.GCRA user:1 15 30 1m"
 	@echo
 	redis-server redis.conf --port $(PORT)
 
-test: build faulty ## Build, then run the unit tests and the tests against real servers
-	$(CARGO) test --locked --no-fail-fast --workspace
+TESTS = $(CARGO) test --locked --no-fail-fast --workspace --exclude ratelimit-benches
+
+test: setup ## Build, then run the unit tests and the tests against real servers
+	@$(MAKE) --no-print-directory --jobs=2 build build-tests
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-units test-server
+
+# What the tests are and load. Cargo builds it beside the module, whose last step takes one core.
+build-tests: setup
+	$(TESTS) --tests --no-run
+	$(CARGO) build --locked --package ratelimit-faulty
+
+test-units:
+	$(TESTS) --lib --test laws --test windows
+
+test-server:
+	$(TESTS) --test it
 
 packages: ## Make the packages for Python and Node.js: target/packages/*.whl, *.tar.gz, *.tgz
 	@tools/setup $(CLIENTS)
@@ -61,10 +77,6 @@ test-client-releases: build ## Test the packages with each minor release of redi
 	@tools/setup $(CLIENTS)
 	tools/packages build
 	tools/test-client-releases
-
-bench-packages: build ## Time of a call through the packages beside the raw clients; server CPU of two libraries, with scripts and module
-	@tools/setup $(CLIENTS)
-	tools/packages measure
 
 test-clients: build ## Run client libraries and the packages: CL.THROTTLE unmodified, the examples, and MOVED on a three-node cluster
 	@tools/setup $(CLIENTS)
@@ -101,40 +113,8 @@ lint: setup ## Formatting, clippy, no circles of imports, the English of the pag
 	tools/prose
 	tools/workflows
 
-bench: build ## Server CPU per call as a ratio to INCR and SET PX, also by how often a key is asked; bytes per key
-	$(CARGO) bench --locked --bench server -- cpu
-
-bench-capacity: build ## Requests per second that a core serves, by how many come at once
-	$(CARGO) bench --locked --bench server -- capacity
-
-bench-instructions: build setup-bench ## Instructions per call, counted by callgrind: hot, cold and slow keys
-	$(CARGO) build --release --locked --example floor
-	$(CARGO) bench --locked --bench server -- instructions
-
-bench-profile: build setup-bench ## Where the instructions of a call go (ROW="RL.GCRA admitted")
-	$(CARGO) build --release --locked --example floor
-	$(CARGO) bench --locked --bench server -- profile "$(ROW)"
-
-bench-core: setup ## Time of the core without a server: decisions, bytes, logs and lease tables by length
-	$(CARGO) bench --locked --bench core
-
-bench-longest: build ## Search for the longest call of each command on states of a million entries (1 GB)
-	$(CARGO) bench --locked --bench server -- longest
-
-bench-sketch: setup ## False refusals of a sketch beside the formula, 10^8 requests replayed exactly, and RL.TOP's errors (2 minutes)
-	$(CARGO) bench --locked --bench sketch
-
-bench-adaptive: setup ## A fleet and its backend: limits that find themselves, fixed ones, those of libraries; plots in docs/plots (3 minutes)
-	$(CARGO) bench --locked --bench adaptive
-
-bench-waiting: build ## A thousand clients and ten leases: BLOCK beside polling and a semaphore of messages
-	$(CARGO) bench --locked --bench server -- waiting
-
-bench-fairness: build ## What tenants get of a limit, beside their fair shares
-	$(CARGO) bench --locked --bench server -- fairness
-
-bench-growth: build setup-bench ## How the cost grows: tables, and plots in docs/plots (5 GB; MOST_KEYS=10000000)
-	$(CARGO) bench --locked --bench server -- growth --most=$(MOST_KEYS)
+bench: build $(if $(filter growth instructions leakcheck profile,$(WHAT)),setup-bench) ## Measure: WHAT=cpu, or one of
+	@ROW="$(ROW)" MOST_KEYS="$(MOST_KEYS)" CARGO="$(CARGO)" tools/bench "$(WHAT)"
 
 fuzz: build ## Fuzz: half the time the core, guided by coverage, half calls, dumps and copies over the wire (SECONDS=600)
 	tools/fuzz $$(($(SECONDS) / 2))
@@ -146,11 +126,8 @@ simulate: setup ## Nodes in memory, new seeds, and all that can go wrong: prints
 every-order: ## Try all orders of arrivals, polls, releases, settlements and time of four callers and three tenants, on the lines as shipped (3 GB, a quarter of an hour or more)
 	$(CARGO) run --release --locked --package ratelimit-laws --example every_order
 
-leakcheck: build setup-bench ## A server under valgrind, called at random: no leak and no wild read in the module
-	$(CARGO) bench --locked --bench soak -- leakcheck
-
 soak: build ## A thousand connections, rude ones among them: latencies, memory, no errors (SECONDS=600)
-	$(CARGO) bench --locked --bench soak -- soak --seconds=$(SECONDS)
+	$(CARGO) bench --locked --package ratelimit-benches --bench soak -- soak --seconds=$(SECONDS)
 
 coverage: setup ## Lines and regions of src/ that the tests reach, the modules in the servers included
 	tools/coverage

@@ -2,7 +2,7 @@
 //! fixed one and beside the rules of libraries in each process. No server is needed. The plots are kept in `docs/plots`.
 //!
 //! ```text
-//! cargo bench --bench adaptive -- [slow] [steady] [random] [two-kinds] [disk] [silent] [few] [doubles]
+//! cargo bench -p ratelimit-benches --bench adaptive -- [slow] [steady] [random] [two-kinds] [disk] [silent] [few] [doubles]
 //! ```
 
 mod plot;
@@ -14,16 +14,11 @@ use std::ops::Range;
 use ratelimit_core::adapt::Rule;
 use ratelimit_laws::fleet::{Aimd, Each, Fixed, Found, Gradient2, Limit, Trial};
 
+use plot::{LIMITS, Result};
 use worlds::{Scene, scenes};
-
-pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// The largest limit that is found.
 const CEILING: u32 = 1000;
-
-/// What is compared, in the order of the colours.
-pub const LIMITS: [&str; 6] =
-    ["ADAPT", "ADAPT GRADIENT", "fixed", "fixed, four times", "AIMD in each", "Gradient2 in each"];
 
 fn main() -> Result<()> {
     let words: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with('-')).collect();

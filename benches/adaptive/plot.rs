@@ -8,7 +8,12 @@ use plotters::prelude::*;
 use ratelimit_laws::fleet::Trial;
 
 use super::worlds::Scene;
-use super::{LIMITS, Result};
+
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// What is compared, in the order of the colours.
+pub const LIMITS: [&str; 6] =
+    ["ADAPT", "ADAPT GRADIENT", "fixed", "fixed, four times", "AIMD in each", "Gradient2 in each"];
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -29,7 +34,7 @@ const POINTS: usize = 100;
 type Shows = fn(&Trial, Range<usize>) -> f64;
 
 pub fn draw(scene: &Scene, trials: &[Trial]) -> Result<()> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/plots");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/plots");
     std::fs::create_dir_all(&folder)?;
     let file = folder.join(format!("adaptive-{}.svg", scene.name));
     let area = SVGBackend::new(&file, SIZE).into_drawing_area();

@@ -1,5 +1,5 @@
 //! Commands that do only what every command of a module must do. The cost of their calls is the server's own share of
-//! the cost of our calls, and its lower bound. `make bench-instructions` builds this module and loads it beside ours.
+//! the cost of our calls, and its lower bound. `make bench WHAT=instructions` builds this module and loads it beside ours.
 
 use std::ffi::{c_char, c_int};
 

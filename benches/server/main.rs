@@ -2,14 +2,14 @@
 //! the longest single call, and how all that grows.
 //!
 //! ```text
-//! cargo bench --bench server -- instructions [--runs=1] [words]
-//! cargo bench --bench server -- profile [words]
-//! cargo bench --bench server -- cpu [--rounds=5] [--seconds=8] [words]
-//! cargo bench --bench server -- capacity [words]
-//! cargo bench --bench server -- growth [--most=10000000] [keys] [log] [leases] [limits]
-//! cargo bench --bench server -- waiting [--clients=1000] [--seconds=10]
-//! cargo bench --bench server -- fairness [--seconds=20]
-//! cargo bench --bench server -- longest [--most-us=1000] [--seed=1] [--seconds=120] [memory] [turns] [states]
+//! cargo bench -p ratelimit-benches --bench server -- instructions [--runs=1] [words]
+//! cargo bench -p ratelimit-benches --bench server -- profile [words]
+//! cargo bench -p ratelimit-benches --bench server -- cpu [--rounds=5] [--seconds=8] [words]
+//! cargo bench -p ratelimit-benches --bench server -- capacity [words]
+//! cargo bench -p ratelimit-benches --bench server -- growth [--most=10000000] [keys] [log] [leases] [limits]
+//! cargo bench -p ratelimit-benches --bench server -- waiting [--clients=1000] [--seconds=10]
+//! cargo bench -p ratelimit-benches --bench server -- fairness [--seconds=20]
+//! cargo bench -p ratelimit-benches --bench server -- longest [--most-us=1000] [--seed=1] [--seconds=120] [memory] [turns] [states]
 //! ```
 //!
 //! With words, only the rows whose name holds one of them. The module is taken from `target/release`: build it first.
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
         }
         _ => {
             eprintln!(
-                "usage: cargo bench --bench server -- instructions|profile|cpu|capacity|growth|longest|waiting|fairness [--runs=1] [--rounds=5] [--most=10000000] [--most-us=1000] [--seed=1] [--clients=1000] [--seconds=120, of cpu 8, of waiting 10, of fairness 20] [words of the rows]"
+                "usage: cargo bench -p ratelimit-benches --bench server -- instructions|profile|cpu|capacity|growth|longest|waiting|fairness [--runs=1] [--rounds=5] [--most=10000000] [--most-us=1000] [--seed=1] [--clients=1000] [--seconds=120, of cpu 8, of waiting 10, of fairness 20] [words of the rows]"
             );
             return ExitCode::SUCCESS;
         }

@@ -36,7 +36,7 @@ const ROOM: f64 = 0.04;
 impl Plot<'_> {
     /// Draws those lines that have points; what the file held before is lost.
     pub fn draw(&self, lines: &[Line]) -> Result<()> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/plots");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/plots");
         std::fs::create_dir_all(&folder)?;
         let file = folder.join(format!("{}.svg", self.name));
         let points = || lines.iter().flat_map(|(_, points)| points);

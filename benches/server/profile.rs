@@ -53,7 +53,7 @@ fn account(row: &Row) -> Result<Vec<(u64, String)>> {
         let count: u64 = count.replace(',', "").parse().ok()?;
         let (_, function) = rest.split_once(')')?;
         let function = function.trim().split(" [").next()?.trim_start_matches("???:").to_string();
-        let function = function.replace(concat!(env!("CARGO_MANIFEST_DIR"), "/"), "");
+        let function = function.replace(env!("CARGO_MANIFEST_DIR").trim_end_matches("benches"), "");
         let framed = FRAME.iter().any(|frame| function.contains(frame)) || function.starts_with("0x");
         (!framed && count / u64::from(CALLS) >= LEAST).then_some((count / u64::from(CALLS), function))
     };

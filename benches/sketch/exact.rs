@@ -4,7 +4,7 @@ use ratelimit_core::limiter::{Rate, Sketch, Sketched};
 use ratelimit_core::state::{Blueprint, Cells};
 use ratelimit_core::{Span, Time, Verdict};
 
-use super::apply;
+use super::common::apply;
 
 pub const ITEMS: u64 = 1_000_000;
 /// The start of an hour, in 2023.

@@ -8,9 +8,9 @@ use ratelimit_core::limiter::Rate;
 use ratelimit_core::state::{Blueprint, Shape};
 use ratelimit_core::top::{Seed, Top};
 
+use super::common::{grouped, hash_key, number, progress};
 use super::exact::{ITEMS, Outcome, Pair};
 use super::traffic::{Spread, Traffic};
-use super::{grouped, hash_key, number, progress};
 
 const ENTRIES: [usize; 3] = [100, 1000, 10_000];
 const REQUESTS: u64 = 10_000_000;

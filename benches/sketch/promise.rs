@@ -6,9 +6,9 @@ use ratelimit_core::Period;
 use ratelimit_core::limiter::Rate;
 use ratelimit_core::state::{Blueprint, Shape};
 
+use super::common::{grouped, hash_key, number, percent, progress};
 use super::exact::{Outcome, Pair};
 use super::traffic::{Spread, Traffic};
-use super::{grouped, hash_key, number, percent, progress};
 
 /// Microseconds between two requests.
 const APART: u64 = 40;

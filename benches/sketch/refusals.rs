@@ -4,9 +4,9 @@ use ratelimit_core::Period;
 use ratelimit_core::limiter::Rate;
 use ratelimit_core::state::Blueprint;
 
+use super::common::{SHAPES, hash_key, number, percent, progress, shape};
 use super::exact::{ITEMS, Outcome, Pair};
 use super::traffic::{Spread, Traffic, chances};
-use super::{SHAPES, hash_key, number, percent, progress, shape};
 
 /// About how many items are ahead at a time, as long as few are refused falsely.
 const LOADS: [f64; 4] = [1_000.0, 5_000.0, 20_000.0, 80_000.0];

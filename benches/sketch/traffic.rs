@@ -1,7 +1,7 @@
 //! Traffic from a seed: which item comes next.
 
+use super::common::number;
 use super::exact::ITEMS;
-use super::number;
 use ratelimit_testing::dice::Dice;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,8 +2,8 @@
 //! connections.
 //!
 //! ```text
-//! cargo bench --bench soak -- leakcheck [--calls=20000]
-//! cargo bench --bench soak -- soak [--seconds=600] [--connections=1000]
+//! cargo bench -p ratelimit-benches --bench soak -- leakcheck [--calls=20000]
+//! cargo bench -p ratelimit-benches --bench soak -- soak [--seconds=600] [--connections=1000]
 //! ```
 //!
 //! The module is taken from `target/release`: build it first. What is found is printed, and the program fails.
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         Some("soak") => soak::run(number("--seconds=", 600), number("--connections=", 1000)),
         _ => {
             eprintln!(
-                "usage: cargo bench --bench soak -- leakcheck|soak [--calls=20000] [--seconds=600] [--connections=1000]"
+                "usage: cargo bench -p ratelimit-benches --bench soak -- leakcheck|soak [--calls=20000] [--seconds=600] [--connections=1000]"
             );
             return ExitCode::SUCCESS;
         }

@@ -139,7 +139,7 @@ fn print_after(name: &str, after: &[String]) {
         }
         return;
     }
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/longest");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/longest");
     let file = folder.join(format!("{}.txt", name.replace(' ', "-")));
     let written = fs::create_dir_all(&folder).and_then(|()| fs::write(&file, after.join("\n") + "\n"));
     let place = written.map_or_else(|error| error.to_string(), |()| file.display().to_string());

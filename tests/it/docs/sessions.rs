@@ -199,8 +199,13 @@ fn configure(page: &Path, lines: &[String]) {
 fn make(page: &Path, lines: &[String]) {
     for line in lines {
         let (command, target) = line.split_once(' ').unwrap_or((line, ""));
-        let target = target.split(' ').next().unwrap();
+        let mut words = target.split(' ');
+        let target = words.next().unwrap();
         let there = include_str!("../../../Makefile").contains(&format!("\n{target}:"));
         assert!(command == "make" && there, "{}: {line}", page.display());
+        for what in words.filter_map(|word| word.strip_prefix("WHAT=")) {
+            let there = include_str!("../../../tools/bench").contains(&format!("\n#   {what} "));
+            assert!(there, "{}: {line}", page.display());
+        }
     }
 }

@@ -8,10 +8,10 @@ pub fn table(command: &str, performance: &str) -> String {
     let same = SAME_WORK.iter().find(|(one, _)| *one == command).map(|(_, other)| *other);
     let rows: String = performance.lines().filter_map(|line| row(line, same.unwrap_or(command))).collect();
     if rows.is_empty() {
-        return "`make bench-instructions` has no row for this command.\n".into();
+        return "`make bench WHAT=instructions` has no row for this command.\n".into();
     }
     format!(
-        "Instructions per call, which `make bench-instructions` counts ([method](../performance.md#method)):\n\n\
+        "Instructions per call, which `make bench WHAT=instructions` counts ([method](../performance.md#method)):\n\n\
          | call | alone | with a backlog |\n|---|--:|--:|\n{rows}\n\
          *Alone*: no replica, no replication backlog, no AOF. For comparison: `INCR` {}, `SET key value PX ms` {}.\n",
         alone(performance, "INCR"),
