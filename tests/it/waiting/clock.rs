@@ -1,11 +1,8 @@
 //! Callers that wait for a limit whose state is ahead of the clock, which was set back.
 
-use super::{PATIENT, Waiting, pipeline, until_waiting};
+use super::{AHEAD, PATIENT, Waiting, pipeline, until_waiting};
 use crate::support::wall_clock::WallClock;
 use crate::support::{Server, dump, ints, sync, text};
-
-/// A little before the year 2100.
-const AHEAD: &str = "AT 4102444800000000";
 
 #[test]
 fn whoever_begins_to_wait_moves_the_limit_and_its_expiry_on_all_copies() {
@@ -13,7 +10,7 @@ fn whoever_begins_to_wait_moves_the_limit_and_its_expiry_on_all_copies() {
     let replica = server.replica(&["--propagation-error-behavior", "panic"]);
     let con = &mut server.connection();
     for line in ["RL.FIXEDWINDOW k 1 1h", "RL.SLIDINGLOG k 1 1h", "RL.CONCURRENT k 1 1h a"] {
-        ints(con, &format!("{line} {AHEAD}"));
+        ints(con, &format!("{line} AT {AHEAD}"));
         let before = dump(con, "k");
         let caller = Waiting::enter(&server, &format!("{} BLOCK 1d", line.replace(" a", " b")));
         assert_ne!(dump(con, "k"), before);
@@ -34,7 +31,7 @@ fn nothing_moves_while_writes_are_paused() {
     ints(con, "RL.FIXEDWINDOW k 1 1h");
     let callers = ["RL.FIXEDWINDOW k 1 1h BLOCK 1d", "RL.MULTI 1 k BLOCK 1d LIMIT FIXEDWINDOW 1 1h"]
         .map(|line| Waiting::enter(&server, line));
-    pipeline(con, &[&format!("RL.FIXEDWINDOW k 1 1h FORCE {AHEAD}"), "CLIENT PAUSE 3600000 WRITE"]);
+    pipeline(con, &[&format!("RL.FIXEDWINDOW k 1 1h FORCE AT {AHEAD}"), "CLIENT PAUSE 3600000 WRITE"]);
     let before = dump(con, "k");
     for caller in callers {
         ints(con, &format!("CLIENT UNBLOCK {}", caller.id));

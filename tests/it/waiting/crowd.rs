@@ -1,197 +1,84 @@
 //! Many callers that wait for few leases.
 
-use std::collections::VecDeque;
-use std::thread::yield_now;
-use std::time::Instant;
-
 use redis::{Connection, Value};
 
 use super::{PATIENT, count, figure, until_waiting, waiting};
 use crate::support::client::Client;
 use crate::support::dice::Dice;
 use crate::support::kinds::settled;
-use crate::support::{PATIENCE, Server, call, ints, refused, simple, text};
+use crate::support::{Server, call, ints, refused, simple, text, wait_for};
 
 /// The leases of the first test, and the callers that wait for them.
 const CAPACITY: usize = 10;
 const CROWD: usize = 1000;
 
-/// How a caller of the first test ends, by its number.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Fate {
-    IsGranted,
-    Disconnects,
-    IsKilled,
-    IsUnblocked,
-    IsUnblockedWithError,
-    TimesOut,
-}
-
-fn fate(caller: usize) -> Fate {
-    match caller % 20 {
-        1 | 11 => Fate::Disconnects,
-        3 | 13 => Fate::TimesOut,
-        5 | 15 => Fate::IsKilled,
-        7 => Fate::IsUnblocked,
-        17 => Fate::IsUnblockedWithError,
-        _ => Fate::IsGranted,
-    }
-}
-
 #[test]
 fn a_thousand_are_granted_ten_leases_in_the_order_of_arrival() {
     let server = Server::start(&[&PATIENT[..], &["--maxclients", "4000"]].concat());
-    let mut crowd = Crowd::enter(&server);
-    crowd.time_out();
+    let con = &mut server.connection();
+    let lease = |id: &str| format!("RL.CONCURRENT lease {CAPACITY} 1d {id} BLOCK 1d");
+    let mut held: Vec<String> = (0..CAPACITY).map(|number| format!("first{number}")).collect();
+    held.iter().for_each(|id| assert_eq!(ints(con, &lease(id))[0], 0));
+    let mut clients: Vec<Option<Client>> = (0..CROWD).map(|_| Some(Client::connect(server.port))).collect();
+    let ids: Vec<i64> = clients.iter_mut().flatten().map(Client::id).collect();
+    for (caller, client) in clients.iter_mut().flatten().enumerate() {
+        client.send(&lease(&format!("caller{caller}")));
+        while waiting(con) <= caller as u64 {
+            assert!(client.poll().is_none());
+        }
+    }
     let mut dice = Dice::new(10);
-    let mut leavers: Vec<usize> =
-        crowd.line.iter().copied().filter(|caller| fate(*caller) != Fate::IsGranted).collect();
-    assert_eq!(leavers.len(), 3 * CROWD / 10);
+    let (mut leavers, line): (Vec<usize>, Vec<usize>) =
+        (0..CROWD).partition(|caller| [1, 3, 5].contains(&(caller % 10)));
     dice.shuffle(&mut leavers);
-    while let Some(first) = crowd.line.front().copied() {
-        if fate(first) != Fate::IsGranted {
-            leavers.retain(|leaver| *leaver != first);
-            crowd.leave(first);
-        } else if dice.one_in(4)
-            && let Some(leaver) = leavers.pop()
-        {
-            crowd.leave(leaver);
-        } else {
-            // Up to the next who is to leave.
-            let granted = crowd.line.iter().take_while(|caller| fate(**caller) == Fate::IsGranted).count();
-            let most = 1 + dice.index(4);
-            crowd.release(&mut dice, granted.min(most));
-        }
-        crowd.check();
-    }
-    crowd.end();
-}
-
-/// The callers of the first test, and what they hold.
-struct Crowd {
-    con: Connection,
-    clients: Vec<Option<Client>>,
-    ids: Vec<i64>,
-    /// Those who wait, in the order of arrival.
-    line: VecDeque<usize>,
-    held: Vec<String>,
-    granted: usize,
-    timed_out: usize,
-}
-
-impl Crowd {
-    /// Takes all leases, and has all callers wait, one after the other.
-    fn enter(server: &Server) -> Crowd {
-        let mut con = server.connection();
-        let held: Vec<String> = (0..CAPACITY).map(|number| format!("first{number}")).collect();
-        for id in &held {
-            assert_eq!(ints(&mut con, &format!("RL.CONCURRENT lease {CAPACITY} 1d {id}"))[0], 0);
-        }
-        let mut clients: Vec<Client> = (0..CROWD).map(|_| Client::connect(server.port)).collect();
-        let ids = clients.iter_mut().map(Client::id).collect();
-        for (caller, client) in clients.iter_mut().enumerate() {
-            let timeout = if fate(caller) == Fate::TimesOut { "1s" } else { "1d" };
-            client.send(&format!("RL.CONCURRENT lease {CAPACITY} 1d caller{caller} BLOCK {timeout}"));
-            // The time of the first ones may pass before the last ones arrive.
-            let arrived = caller as u64 + 1;
-            until("the caller", || waiting(&mut con) + count(&mut con, "waited_timeout") >= arrived);
-        }
-        let clients = clients.into_iter().map(Some).collect();
-        Crowd { con, clients, ids, line: (0..CROWD).collect(), held, granted: 0, timed_out: 0 }
-    }
-
-    fn client(&mut self, caller: usize) -> &mut Client {
-        self.clients[caller].as_mut().expect("a client that is there")
-    }
-
-    /// Waits until a tenth has timed out.
-    fn time_out(&mut self) {
-        let all: Vec<usize> =
-            self.line.iter().copied().filter(|caller| fate(*caller) == Fate::TimesOut).collect();
-        assert_eq!(all.len(), CROWD / 10);
-        for caller in all {
-            let reply = self.client(caller).reply();
-            assert!(simple(&reply).starts_with("[1, 10, 0, "), "{reply:?}");
-            self.line.retain(|other| *other != caller);
-            self.timed_out += 1;
-        }
-        self.check();
-    }
-
-    /// One leaves the line before its turn.
-    fn leave(&mut self, caller: usize) {
-        let (fate, id) = (fate(caller), self.ids[caller]);
-        match fate {
-            Fate::Disconnects => self.clients[caller] = None,
-            Fate::IsKilled => {
-                assert_eq!(text(&mut self.con, &format!("CLIENT KILL ID {id}")), "1");
-                assert_eq!(self.client(caller).outcome(), None);
-                self.clients[caller] = None;
+    for leaver in leavers {
+        let (id, client) = (ids[leaver], clients[leaver].as_mut().unwrap());
+        match leaver % 20 {
+            1 | 11 => clients[leaver] = None,
+            3 | 13 => {
+                assert_eq!(text(con, &format!("CLIENT KILL ID {id}")), "1");
+                assert_eq!(client.outcome(), None);
+                clients[leaver] = None;
             }
-            Fate::IsUnblocked => {
-                assert_eq!(text(&mut self.con, &format!("CLIENT UNBLOCK {id}")), "1");
-                assert!(refused(&self.client(caller).reply()));
-                self.timed_out += 1;
+            5 => {
+                assert_eq!(text(con, &format!("CLIENT UNBLOCK {id}")), "1");
+                assert!(refused(&client.reply()));
             }
             _ => {
-                assert_eq!(text(&mut self.con, &format!("CLIENT UNBLOCK {id} ERROR")), "1");
-                let error = simple(&self.client(caller).reply());
-                assert_eq!(error, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
+                assert_eq!(text(con, &format!("CLIENT UNBLOCK {id} ERROR")), "1");
+                assert!(simple(&client.reply()).starts_with("UNBLOCKED "));
             }
         }
-        self.line.retain(|other| *other != caller);
     }
-
-    /// Releases leases in one step. As many callers get them, those who came first.
-    fn release(&mut self, dice: &mut Dice, count: usize) {
-        text(&mut self.con, "MULTI");
-        for _ in 0..count {
-            let id = self.held.swap_remove(dice.index(self.held.len()));
-            text(&mut self.con, &format!("RL.RELEASE lease {id}"));
+    until_waiting(con, line.len() as u64);
+    let mut line = line.as_slice();
+    while !line.is_empty() {
+        // As many callers get the leases that are released in one step, those who came first.
+        let (next, rest) = line.split_at(line.len().min(1 + dice.index(4)));
+        line = rest;
+        text(con, "MULTI");
+        for _ in next {
+            text(con, &format!("RL.RELEASE lease {}", held.swap_remove(dice.index(held.len()))));
         }
-        assert_eq!(text(&mut self.con, "EXEC"), format!("[{}]", vec!["1"; count].join(", ")));
-        for _ in 0..count {
-            let caller = self.line.pop_front().expect("one that waits");
-            let reply = simple(&self.client(caller).reply());
+        text(con, "EXEC");
+        for caller in next {
+            let reply = simple(&clients[*caller].as_mut().unwrap().reply());
             assert!(reply.starts_with("[0, 10, "), "{caller}: {reply}");
-            self.held.push(format!("caller{caller}"));
-            self.granted += 1;
+            held.push(format!("caller{caller}"));
         }
+        let told = text(con, "RL.INFO lease");
+        let figures = ["stored_leases", "stored_cost", "waiting"].map(|name| figure(&told, name));
+        assert_eq!(figures, [CAPACITY as u64, CAPACITY as u64, line.len() as u64]);
     }
-
-    /// All leases are held, and no other caller was granted one.
-    fn check(&mut self) {
-        let waits = self.line.len() as u64;
-        until("those who wait", || figure(&text(&mut self.con, "RL.INFO lease"), "waiting") == waits);
-        let told = text(&mut self.con, "RL.INFO lease");
-        assert_eq!(figure(&told, "stored_leases"), self.held.len() as u64, "{told}");
-        assert_eq!(figure(&told, "stored_cost"), CAPACITY as u64, "{told}");
-        assert_eq!(count(&mut self.con, "waited_granted"), self.granted as u64);
+    let counts = ["waited_granted", "waited_timeout"].map(|field| count(con, field));
+    assert_eq!(counts, [7 * CROWD as u64 / 10, CROWD as u64 / 20]);
+    for id in &held {
+        assert_eq!(ints(con, &format!("RL.RELEASE lease {id}")), [1], "{id}");
     }
-
-    fn end(mut self) {
-        assert_eq!(self.granted, 6 * CROWD / 10);
-        assert_eq!(waiting(&mut self.con), 0);
-        // Half of those who were unblocked got an error.
-        assert_eq!(self.timed_out, CROWD / 10 + CROWD / 20);
-        assert_eq!(count(&mut self.con, "waited_timeout"), self.timed_out as u64);
-        for id in &self.held {
-            assert_eq!(ints(&mut self.con, &format!("RL.RELEASE lease {id}")), [1], "{id}");
-        }
-        assert_eq!(text(&mut self.con, "EXISTS lease"), "0");
-        // No caller got two replies.
-        for client in self.clients.iter_mut().flatten() {
-            assert_eq!(simple(&client.call("PING")), "PONG");
-        }
-    }
-}
-
-/// As `wait_for`, without a pause between two looks.
-fn until(what: &str, mut reached: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !reached() {
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain for {what}");
-        yield_now();
+    assert_eq!(text(con, "EXISTS lease"), "0");
+    // No caller got two replies.
+    for client in clients.iter_mut().flatten() {
+        assert_eq!(simple(&client.call("PING")), "PONG");
     }
 }
 
@@ -232,7 +119,7 @@ fn callers_that_have_left_use_no_memory() {
         wait_and_leave(&server, con, files(1000));
     }
     // The server has two clients of its own for each that waits, and frees them by and by: a thousand in two seconds.
-    until("memory that comes back", || settled(&server) < before + KEPT);
+    wait_for("memory that comes back", || settled(&server) < before + KEPT);
 }
 
 /// Has callers wait for the limits of all keys, and has them leave.

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use redis::{Connection, Value};
 
 use crate::support::client::Client;
-use crate::support::{PATIENCE, Server, info, pool, simple, text, wait_for};
+use crate::support::{PATIENCE, Server, info, pool, simple, wait_for};
 
 /// Settings with which a caller may wait for a limit of an hour: `BLOCK 1d`.
 const PATIENT: [&str; 2] = ["--ratelimit.max-block", "86400000"];
@@ -135,12 +135,8 @@ fn pipeline(con: &mut Connection, lines: &[impl AsRef<str>]) -> Vec<Value> {
     calls.query(con).unwrap()
 }
 
-/// The server's clock, in microseconds.
-fn micros(con: &mut Connection) -> u64 {
-    let time = text(con, "TIME");
-    let (seconds, micros) = time.trim_matches(['[', ']']).split_once(", ").unwrap();
-    seconds.parse::<u64>().unwrap() * 1_000_000 + micros.parse::<u64>().unwrap()
-}
+/// An instant in the year 2100.
+const AHEAD: u64 = 4_102_444_800_000_000;
 
 /// A field of a reply of `RL.INFO`.
 fn figure(fields: &str, name: &str) -> u64 {
