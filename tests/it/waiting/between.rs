@@ -6,7 +6,7 @@ use super::{AHEAD, PATIENT, Waiting, figure, pipeline, until_waiting};
 use crate::support::{Server, ints, refused, simple, text};
 
 #[test]
-fn nobody_comes_between_a_release_and_the_grant() {
+fn no_call_comes_between_a_release_and_the_grant() {
     let server = Server::start(&PATIENT);
     let con = &mut server.connection();
     ints(con, "RL.CONCURRENT k 1 1h a");

@@ -123,7 +123,7 @@ fn a_watched_key_that_is_charged_by_a_grant_has_changed() {
 }
 
 #[test]
-fn a_server_that_shuts_down_lets_everybody_go() {
+fn a_server_that_shuts_down_ends_all_waits() {
     let mut server = Server::start(&[&PATIENT[..], &["--save", "3600 1"]].concat());
     let con = &mut server.connection();
     ints(con, "RL.CONCURRENT k 1 1h a");

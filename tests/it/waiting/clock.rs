@@ -5,7 +5,7 @@ use crate::support::wall_clock::WallClock;
 use crate::support::{Server, dump, ints, sync, text};
 
 #[test]
-fn whoever_begins_to_wait_moves_the_limit_and_its_expiry_on_all_copies() {
+fn a_caller_that_begins_to_wait_moves_the_limit_and_its_expiry_on_all_copies() {
     let server = Server::start(&PATIENT);
     let replica = server.replica(&["--propagation-error-behavior", "panic"]);
     let con = &mut server.connection();
@@ -45,7 +45,7 @@ fn nothing_moves_while_writes_are_paused() {
 }
 
 #[test]
-fn a_clock_that_steps_back_by_an_hour_keeps_nobody_waiting_for_an_hour() {
+fn a_clock_that_steps_back_by_an_hour_keeps_no_caller_waiting_for_an_hour() {
     let clock = WallClock::start(3600, &PATIENT);
     let con = &mut clock.server.connection();
     let mut callers = Vec::new();

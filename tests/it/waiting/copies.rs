@@ -129,12 +129,12 @@ fn a_promoted_replica_knows_no_lines_and_makes_its_own() {
     sync(&primary, &replica);
     assert_eq!(waiting(other), 0);
     assert!(text(other, "RL.INFO lease").contains("waiting, 0"));
-    let blocks = "RL.CONCURRENT lease 1 1h nobody BLOCK 1d";
+    let blocks = "RL.CONCURRENT lease 1 1h late BLOCK 1d";
     assert!(error(other, blocks).starts_with("READONLY"));
     // A replica that may be written makes no caller wait.
     text(other, "CONFIG SET replica-read-only no");
     assert_eq!(ints(other, blocks)[..3], [1, 1, 0]);
-    assert!(text(other, "RL.MULTI 1 lease BLOCK 1d LIMIT CONCURRENT 1 1h nobody").starts_with("[[1, 1, 0, "));
+    assert!(text(other, "RL.MULTI 1 lease BLOCK 1d LIMIT CONCURRENT 1 1h late").starts_with("[[1, 1, 0, "));
     assert_eq!(waiting(other), 0);
     // A probe on the primary is not refused by the line: only by what is held.
     assert_eq!(ints(other, "RL.PEEK lease CONCURRENT 2 1h probe")[0], 0);
@@ -195,7 +195,7 @@ fn unblocked(caller: &mut Client) {
 }
 
 #[test]
-fn nobody_is_granted_anything_during_a_failover_and_all_go_on_if_it_is_given_up() {
+fn no_caller_is_granted_anything_during_a_failover_and_all_go_on_if_it_is_given_up() {
     let primary = Server::start(&PATIENT);
     let replica = primary.replica(&[&STRICT[..], &PATIENT].concat());
     let con = &mut primary.connection();

@@ -18,7 +18,9 @@ fn a_thousand_are_granted_ten_leases_in_the_order_of_arrival() {
     let con = &mut server.connection();
     let lease = |id: &str| format!("RL.CONCURRENT lease {CAPACITY} 1d {id} BLOCK 1d");
     let mut held: Vec<String> = (0..CAPACITY).map(|number| format!("first{number}")).collect();
-    held.iter().for_each(|id| assert_eq!(ints(con, &lease(id))[0], 0));
+    for id in &held {
+        assert_eq!(ints(con, &lease(id))[0], 0);
+    }
     let mut clients: Vec<Option<Client>> = (0..CROWD).map(|_| Some(Client::connect(server.port))).collect();
     let ids: Vec<i64> = clients.iter_mut().flatten().map(Client::id).collect();
     for (caller, client) in clients.iter_mut().flatten().enumerate() {

@@ -7,7 +7,7 @@ use crate::support::client::Client;
 use crate::support::{Server, WRONG_TYPE, ints, kind_of_error, simple, text};
 
 #[test]
-fn whoever_leaves_makes_way_for_the_next() {
+fn a_caller_that_leaves_makes_way_for_the_next() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     let ends = ["timeout", "UNBLOCK", "UNBLOCK TIMEOUT", "UNBLOCK ERROR", "KILL", "KILL ADDR", "disconnect"];

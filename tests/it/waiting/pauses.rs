@@ -15,7 +15,7 @@ fn two_in_line(server: &Server, key: &str) -> [Waiting; 2] {
 }
 
 #[test]
-fn nobody_is_admitted_while_writes_are_paused_but_timeouts_and_unblocks_happen() {
+fn no_caller_is_admitted_while_writes_are_paused_but_timeouts_and_unblocks_happen() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     ints(con, "RL.CONCURRENT k 1 1h a");

@@ -148,7 +148,7 @@ fn what_happens_in_a_transaction_or_a_script_counts_afterwards() {
 }
 
 #[test]
-fn databases_that_are_flushed_or_swapped_admit_everybody_who_fits() {
+fn databases_that_are_flushed_or_swapped_admit_all_who_fit() {
     let crowded = Crowded::start();
     let con = &mut crowded.connection();
     two_leases(con);
@@ -177,7 +177,7 @@ fn databases_that_are_flushed_or_swapped_admit_everybody_who_fits() {
 }
 
 #[test]
-fn another_type_is_an_error_for_everybody_in_line() {
+fn another_type_is_an_error_for_all_in_line() {
     let crowded = Crowded::start();
     let con = &mut crowded.connection();
     text(con, "RL.POLICY SET p LIMIT CONCURRENT 2 1h");
