@@ -1,188 +1,21 @@
 //! What the grants of callers that waited leave on replicas and in the AOF.
 
-use std::time::Duration;
-use std::{fs, thread::sleep};
+use std::fs;
 
 use redis::Connection;
 
-use super::{PATIENT, count, until_waiting, waiting};
+use super::{PATIENT, Waiting, count, pipeline, until_waiting, waiting};
 use crate::support::callers::{propagates, wait_until_unsent};
 use crate::support::client::Client;
 use crate::support::contents::contents;
 use crate::support::replicas::{STRICT, follow, is_up, replication};
-use crate::support::{
-    AOF_AT_ONCE, Server, error, info, ints, refused, rewrite_aof, simple, sync, text, wait_for,
-};
-
-/// A call that uses a limit up, one that waits, and the calls that make room for it. `K` is a key.
-const CASES: [(&str, &str, &[&str]); 21] = [
-    (
-        "RL.TOKENBUCKET K 9 1 1h COST 9",
-        "RL.TOKENBUCKET K 9 1 1h BLOCK 1d",
-        &["RL.REFUND K TOKENBUCKET 9 1 1h"],
-    ),
-    (
-        "RL.TOKENBUCKET K 9 3 1h BATCH COST 9",
-        "RL.TOKENBUCKET K 9 3 1h BATCH COST 2 BLOCK 1d",
-        &["RL.REFUND K TOKENBUCKET 9 3 1h BATCH COST 4"],
-    ),
-    (
-        "RL.LEAKYBUCKET K 9 1 1h COST 9",
-        "RL.LEAKYBUCKET K 9 1 1h BLOCK 1d",
-        &["RL.REFUND K LEAKYBUCKET 9 1 1h"],
-    ),
-    ("RL.GCRA K 8 1 1h COST 9", "RL.GCRA K 8 1 1h COST 2 BLOCK 1d", &["RL.REFUND K GCRA 8 1 1h COST 3"]),
-    ("RL.FIXEDWINDOW K 9 2h COST 9", "RL.FIXEDWINDOW K 9 2h BLOCK 1d", &["RL.REFUND K FIXEDWINDOW 9 2h"]),
-    (
-        "RL.FIXEDWINDOW K 9 1d ALIGNED COST 9",
-        "RL.FIXEDWINDOW K 9 1d ALIGNED BLOCK 1d",
-        &["RL.REFUND K FIXEDWINDOW 9 1d ALIGNED"],
-    ),
-    (
-        "RL.CALENDAR K 9 DAY TZ +05:45 COST 9",
-        "RL.CALENDAR K 9 DAY TZ +05:45 BLOCK 1d",
-        &["RL.REFUND K CALENDAR 9 DAY TZ +05:45"],
-    ),
-    (
-        "RL.SLIDINGWINDOW K 9 2h COST 9",
-        "RL.SLIDINGWINDOW K 9 2h BLOCK 1d",
-        &["RL.REFUND K SLIDINGWINDOW 9 2h COST 3"],
-    ),
-    (
-        "RL.SLIDINGWINDOW K 9 2h PRECISION 1m COST 9",
-        "RL.SLIDINGWINDOW K 9 2h PRECISION 1m BLOCK 1d",
-        &["RL.REFUND K SLIDINGWINDOW 9 2h PRECISION 1m"],
-    ),
-    ("RL.SLIDINGLOG K 9 2h COST 9", "RL.SLIDINGLOG K 9 2h BLOCK 1d", &["RL.REFUND K SLIDINGLOG 9 2h COST 2"]),
-    ("RL.UNIFORM K 2h", "RL.UNIFORM K 2h BLOCK 1d", &["RL.REFUND K UNIFORM 2h"]),
-    ("RL.CONCURRENT K 1 2h holder", "RL.CONCURRENT K 1 3h caller BLOCK 1d", &["RL.RELEASE K holder"]),
-    (
-        "RL.CONCURRENT K 3 2h holder COST 3 TENANT a WEIGHT 5",
-        "RL.CONCURRENT K 3 3h caller COST 2 TENANT b WEIGHT 2 BLOCK 1d",
-        &["RL.RELEASE K holder"],
-    ),
-    (
-        "RL.CONCURRENT K 3 2h holder COST 3",
-        "RL.CONCURRENT K 3 2h caller RESERVED 1 CRITICAL BLOCK 1d",
-        &["DEL K"],
-    ),
-    // A lease that ends by itself.
-    ("RL.CONCURRENT K 1 50ms holder", "RL.CONCURRENT K 1 3h caller BLOCK 1d", &[]),
-    // Tokens that come by themselves, thousands of them a second.
-    (
-        "RL.TOKENBUCKET K 36000000 10 1ms COST 36000000",
-        "RL.TOKENBUCKET K 36000000 10 1ms COST 500 BLOCK 1d",
-        &[],
-    ),
-    (
-        "RL.GCRA K 8 1 1h COST 9 HOLD other 2h",
-        "RL.GCRA K 8 1 1h COST 2 HOLD own 2h BLOCK 1d",
-        &["RL.SETTLE K other GCRA 8 1 1h COST 4"],
-    ),
-    (
-        "RL.MULTI 2 K K:2 HOLD other 2h COST 9 LIMIT SLIDINGLOG 9 2h LIMIT TOKENBUCKET 9 1 1h ON 2",
-        "RL.MULTI 2 K K:2 HOLD own 2h BLOCK 1d LIMIT SLIDINGLOG 9 2h LIMIT TOKENBUCKET 9 1 1h ON 2",
-        &["RL.MULTISETTLE 2 K K:2 other COST 7 LIMIT SLIDINGLOG 9 2h LIMIT TOKENBUCKET 9 1 1h ON 2"],
-    ),
-    // One limit after the other has room. The others charge what a caller without `BLOCK` would.
-    (
-        "RL.MULTI 2 K K:2 COST 9 LIMIT FIXEDWINDOW 9 2h LIMIT GCRA 9 1 1h LIMIT CONCURRENT 9 2h holder ON 2 COST 9",
-        "RL.MULTI 2 K K:2 BLOCK 1d LIMIT FIXEDWINDOW 9 2h LIMIT GCRA 9 1 1h LIMIT CONCURRENT 9 2h caller ON 2 \
-         LIMIT UNIFORM 1h SHADOW LIMIT PENALTY 9 2h 2h ON 1",
-        &["RL.REFUND K FIXEDWINDOW 9 2h", "RL.REFUND K:2 FIXEDWINDOW 9 2h COST 2", "RL.RELEASE K:2 holder"],
-    ),
-    (
-        "RL.ASK K two COST 9 ID holder KEYS K:2",
-        "RL.ASK K two ID caller BLOCK 1d KEYS K:2",
-        &["RL.MULTIREFUND 2 K K:2 COST 2 LIMIT SLIDINGWINDOW 9 2h"],
-    ),
-    (
-        "RL.ASK K held COST 9 HOLD other 2h",
-        "RL.ASK K held COST 3 HOLD own 2h BLOCK 1d",
-        &["RL.ASKSETTLE K held other COST 1"],
-    ),
-];
-
-const POLICIES: [&str; 2] = [
-    "RL.POLICY SET two LIMIT SLIDINGWINDOW 9 2h LIMIT CONCURRENT 9 2h ON 1",
-    "RL.POLICY SET held LIMIT SLIDINGWINDOW 9 2h PRECISION 1m",
-];
-
-/// Runs all cases in a database, each with keys of its own.
-fn run_cases(server: &Server, database: usize) {
-    let con = &mut server.connection();
-    for policy in POLICIES {
-        text(con, policy);
-    }
-    text(con, &format!("SELECT {database}"));
-    for (number, (uses_up, waits, makes_room)) in CASES.into_iter().enumerate() {
-        let on = |line: &str| {
-            let words = line.split_whitespace().map(|word| match word {
-                "K" => format!("case{number}"),
-                "K:2" => format!("case{number}:2"),
-                word => word.to_string(),
-            });
-            words.collect::<Vec<_>>().join(" ")
-        };
-        text(con, &on(uses_up));
-        // What comes by itself may come before the caller.
-        let mut caller = if makes_room.is_empty() {
-            let mut caller = Client::connect(server.port);
-            caller.call(&format!("SELECT {database}"));
-            caller.send(&on(waits));
-            caller
-        } else {
-            enter(server, database, &on(waits))
-        };
-        for line in makes_room {
-            assert_eq!(caller.poll(), None, "{waits}");
-            text(con, &on(line));
-        }
-        let reply = caller.reply();
-        assert!(!refused(&reply), "{waits}: {}", simple(&reply));
-    }
-    assert_eq!(waiting(con), 0);
-}
+use crate::support::{AOF_AT_ONCE, Server, error, info, ints, refused, simple, sync, text, wait_for};
 
 /// A client that makes a call in a database, and waits.
 fn enter(server: &Server, database: usize, line: &str) -> Client {
-    let con = &mut server.connection();
     let mut client = Client::connect(server.port);
-    assert_eq!(simple(&client.call(&format!("SELECT {database}"))), "OK");
-    let before = waiting(con);
-    client.send(line);
-    wait_for(&format!("a caller that waits: {line}"), || {
-        if let Some(reply) = client.poll() {
-            panic!("{line}: replied at once {}", simple(&reply));
-        }
-        waiting(con) > before
-    });
-    client
-}
-
-#[test]
-fn what_was_waited_for_is_the_same_on_replicas_and_after_a_restart() {
-    let args = [&PATIENT[..], &AOF_AT_ONCE, &["--aof-use-rdb-preamble", "no"]].concat();
-    let mut primary = Server::start(&args);
-    let replica = primary.replica(&STRICT);
-    let chained = replica.replica(&[&STRICT[..], &["--appendonly", "yes"]].concat());
-    run_cases(&primary, 0);
-    run_cases(&primary, 1);
-    sync(&primary, &replica);
-    sync(&replica, &chained);
-    let expected = contents(&primary);
-    assert!(expected.len() >= 2 * CASES.len(), "{} keys", expected.len());
-    let digest = text(&mut primary.connection(), "DEBUG DIGEST");
-    for copy in [&replica, &chained] {
-        assert_eq!(contents(copy), expected);
-        assert_eq!(text(&mut copy.connection(), "DEBUG DIGEST"), digest);
-    }
-    drop((chained, replica));
-    primary.restart();
-    assert_eq!(contents(&primary), expected);
-    rewrite_aof(&mut primary.connection());
-    primary.restart();
-    assert_eq!(contents(&primary), expected);
+    client.call(&format!("SELECT {database}"));
+    Waiting::enter_on(server, client, line).client
 }
 
 #[test]
@@ -213,7 +46,7 @@ fn a_grant_counts_as_one_change_whether_its_effect_is_sent_or_not() {
 }
 
 /// The databases of the next test, and the leases of each.
-const DATABASES: [usize; 3] = [0, 3, 1];
+const DATABASES: [usize; 2] = [1, 0];
 const LEASES: usize = 6;
 
 #[test]
@@ -227,6 +60,16 @@ fn grants_of_one_event_are_replicated_in_the_order_of_arrival_and_into_their_dat
             text(con, &format!("RL.CONCURRENT lease {LEASES} 1h holder{number}"));
         }
     }
+    // One for several keys, and one for a lease that ends by itself.
+    for line in ["RL.MULTI 2 a b LIMIT FIXEDWINDOW 1 2h", "RL.CONCURRENT c 1 50ms holder"] {
+        text(con, line);
+    }
+    let several = "RL.MULTI 2 a b HOLD own 2h BLOCK 1d LIMIT FIXEDWINDOW 1 2h LIMIT GCRA 9 1 1h LIMIT PENALTY 9 2h 2h ON 1";
+    let several = enter(&primary, DATABASES[1], several);
+    let mut last = Client::connect(primary.port);
+    last.send_all(&[&format!("SELECT {}", DATABASES[1]), "RL.CONCURRENT c 1 3h caller BLOCK 1d"]);
+    assert_eq!([last.reply(), last.reply()].map(|reply| simple(&reply)), ["OK", "[0, 1, 0, 0, 10800000]"]);
+    let before = count(con, "waited_granted");
     let mut callers: Vec<Client> = (0..LEASES * DATABASES.len())
         .map(|number| {
             let database = DATABASES[number % DATABASES.len()];
@@ -241,12 +84,14 @@ fn grants_of_one_event_are_replicated_in_the_order_of_arrival_and_into_their_dat
             text(con, &format!("RL.RELEASE lease holder{number}"));
         }
     }
+    text(con, "RL.MULTIREFUND 2 a b LIMIT FIXEDWINDOW 1 2h");
     text(con, "EXEC");
+    callers.push(several);
     for caller in &mut callers {
         let reply = caller.reply();
-        assert!(!refused(&reply), "{}", simple(&reply));
+        assert!(!simple(&reply).trim_start_matches('[').starts_with('1'), "{}", simple(&reply));
     }
-    assert_eq!((waiting(con), count(con, "waited_granted")), (0, callers.len() as u64));
+    assert_eq!((waiting(con), count(con, "waited_granted") - before), (0, callers.len() as u64));
 
     let written = aof(&primary);
     for database in DATABASES {
@@ -256,22 +101,13 @@ fn grants_of_one_event_are_replicated_in_the_order_of_arrival_and_into_their_dat
         assert!(ids.is_sorted(), "{ids:?}");
     }
     sync(&primary, &replica);
-    let held = |server: &Server| {
-        let con = &mut server.connection();
-        DATABASES.map(|database| {
-            text(con, &format!("SELECT {database}"));
-            (text(con, "RL.INFO lease"), text(con, "DEBUG DIGEST-VALUE lease"))
-        })
-    };
-    let expected = held(&primary);
-    for (told, _) in &expected {
-        assert!(told.contains(&format!("stored_leases, {LEASES}")), "{told}");
-    }
-    assert_eq!(held(&replica), expected);
+    let expected = contents(&primary);
+    assert_eq!(expected.len(), DATABASES.len() + 3);
+    assert_eq!(contents(&replica), expected);
     drop(replica);
     primary.kill();
     primary.start_again();
-    assert_eq!(held(&primary), expected);
+    assert_eq!(contents(&primary), expected);
 }
 
 /// What is in the AOF, as text.
@@ -280,23 +116,6 @@ fn aof(server: &Server) -> String {
     let paths = files.map(|file| file.unwrap().path());
     let path = paths.into_iter().find(|path| path.to_string_lossy().ends_with(".incr.aof")).unwrap();
     String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned()
-}
-
-#[test]
-fn who_was_granted_a_lease_has_it_after_a_crash() {
-    let mut server = Server::start(&[&PATIENT[..], &AOF_AT_ONCE].concat());
-    text(&mut server.connection(), "RL.CONCURRENT lease 1 1h caller0");
-    for number in 1..=5 {
-        let mut caller = enter(&server, 0, &format!("RL.CONCURRENT lease 1 1h caller{number} BLOCK 1d"));
-        assert_eq!(text(&mut server.connection(), &format!("RL.RELEASE lease caller{}", number - 1)), "1");
-        assert!(!refused(&caller.reply()));
-        server.kill();
-        server.start_again();
-        let con = &mut server.connection();
-        assert_eq!(waiting(con), 0);
-        assert_eq!(text(con, &format!("RL.RENEW lease 1h caller{number}")), "1");
-        assert!(text(con, "RL.INFO lease").contains("stored_leases, 1"));
-    }
 }
 
 #[test]
@@ -310,7 +129,13 @@ fn a_promoted_replica_knows_no_lines_and_makes_its_own() {
     sync(&primary, &replica);
     assert_eq!(waiting(other), 0);
     assert!(text(other, "RL.INFO lease").contains("waiting, 0"));
-    assert!(error(other, "RL.CONCURRENT lease 1 1h nobody BLOCK 1d").starts_with("READONLY"));
+    let blocks = "RL.CONCURRENT lease 1 1h late BLOCK 1d";
+    assert!(error(other, blocks).starts_with("READONLY"));
+    // A replica that may be written makes no caller wait.
+    text(other, "CONFIG SET replica-read-only no");
+    assert_eq!(ints(other, blocks)[..3], [1, 1, 0]);
+    assert!(text(other, "RL.MULTI 1 lease BLOCK 1d LIMIT CONCURRENT 1 1h late").starts_with("[[1, 1, 0, "));
+    assert_eq!(waiting(other), 0);
     // A probe on the primary is not refused by the line: only by what is held.
     assert_eq!(ints(other, "RL.PEEK lease CONCURRENT 2 1h probe")[0], 0);
 
@@ -327,56 +152,6 @@ fn a_promoted_replica_knows_no_lines_and_makes_its_own() {
         assert_eq!(text(con, &format!("RL.RELEASE lease {id}")), "1");
         assert!(!refused(&caller.reply()));
     }
-}
-
-/// The tenants of a key, as `RL.INFO` shows them.
-fn tenants(server: &Server) -> String {
-    let shown = text(&mut server.connection(), "RL.INFO lease");
-    shown.split_once("tenants, ").map_or_else(String::new, |(_, tenants)| tenants.to_string())
-}
-
-#[test]
-fn what_tenants_hold_is_the_same_on_a_replica_that_is_promoted_and_after_a_restart() {
-    let args = [&PATIENT[..], &AOF_AT_ONCE, &["--aof-use-rdb-preamble", "no"]].concat();
-    let mut primary = Server::start(&args);
-    let replica = primary.replica(&[&STRICT[..], &PATIENT].concat());
-    let mut without_aof = Server::start(&PATIENT);
-    for line in [
-        "RL.CONCURRENT lease 9 1h 1 COST 4 TENANT a WEIGHT 4",
-        "RL.CONCURRENT lease 9 1h 2 COST 2 TENANT b WEIGHT 7",
-        "RL.CONCURRENT lease 9 1h 3 TENANT b",
-        "RL.CONCURRENT lease 9 1h 4",
-        "RL.RELEASE lease 2",
-    ] {
-        text(&mut primary.connection(), line);
-        text(&mut without_aof.connection(), line);
-    }
-    let expected = tenants(&primary);
-    assert_eq!(expected.matches("name, ").count(), 3, "{expected}");
-    sync(&primary, &replica);
-    assert_eq!(tenants(&replica), expected);
-    // A replica that loads the whole file has the same.
-    let late = primary.replica(&STRICT);
-    sync(&primary, &late);
-    assert_eq!(tenants(&late), expected);
-    drop(late);
-    primary.restart();
-    assert_eq!(tenants(&primary), expected);
-    rewrite_aof(&mut primary.connection());
-    primary.restart();
-    assert_eq!(tenants(&primary), expected);
-    let saved = tenants(&without_aof);
-    text(&mut without_aof.connection(), "SAVE");
-    without_aof.restart();
-    assert_eq!(tenants(&without_aof), saved);
-    // Turns go by what is held there: b holds least for its weight.
-    let con = &mut replica.connection();
-    text(con, "REPLICAOF NO ONE");
-    let mut a = enter(&replica, 0, "RL.CONCURRENT lease 9 1h 5 COST 4 TENANT a BLOCK 1d");
-    let mut b = enter(&replica, 0, "RL.CONCURRENT lease 9 1h 6 COST 5 TENANT b BLOCK 1d");
-    text(con, "RL.RELEASE lease 1");
-    assert!(!refused(&b.reply()));
-    assert!(a.poll().is_none());
 }
 
 #[test]
@@ -420,36 +195,23 @@ fn unblocked(caller: &mut Client) {
 }
 
 #[test]
-fn nobody_is_granted_anything_during_a_failover_and_all_go_on_if_it_is_given_up() {
+fn no_caller_is_granted_anything_during_a_failover_and_all_go_on_if_it_is_given_up() {
     let primary = Server::start(&PATIENT);
     let replica = primary.replica(&[&STRICT[..], &PATIENT].concat());
     let con = &mut primary.connection();
-    // Longer on a machine on which a lease ends before the failover begins.
-    let (mut first, mut second) = [2000, 8000, 32_000]
-        .into_iter()
-        .find_map(|ttl| {
-            text(con, "DEL lease");
-            text(con, &format!("RL.CONCURRENT lease 1 {ttl}ms holder"));
-            let first = enter(&primary, 0, "RL.CONCURRENT lease 1 1h first BLOCK 1d");
-            let second =
-                enter(&primary, 0, &format!("RL.CONCURRENT lease 1 1h second BLOCK {}ms", ttl + 1000));
-            // It does not get what it needs for the failover.
-            signal(&replica, libc::SIGSTOP);
-            text(con, "RL.GCRA unsent 9 1 1h");
-            text(con, "FAILOVER");
-            if waiting(con) == 2 {
-                return Some((first, second));
-            }
-            text(con, "FAILOVER ABORT");
-            signal(&replica, libc::SIGCONT);
-            None
-        })
-        .expect("a failover that begins in time");
+    text(con, "RL.CONCURRENT lease 1 1h holder");
+    let mut first = enter(&primary, 0, "RL.CONCURRENT lease 1 1h first BLOCK 1d");
+    let mut second = Client::connect(primary.port);
+    second.send("RL.CONCURRENT lease 1 1h second BLOCK 2s");
+    wait_for("the second caller", || waiting(con) + count(con, "waited_timeout") == 2);
+    // The replica does not get what it needs for the failover.
+    signal(&replica, libc::SIGSTOP);
+    pipeline(con, &["RL.RENEW lease 50ms holder", "RL.GCRA unsent 9 1 1h", "FAILOVER"]);
     assert_eq!(replication(con, "master_failover_state"), "waiting-for-sync");
     // The lease ends, and then the second caller's time.
     let reply = second.reply();
     assert!(refused(&reply), "{}", simple(&reply));
-    sleep(Duration::from_millis(300));
+    wait_for("the lease's end", || ints(con, "RL.PEEK lease CONCURRENT 1 1h first")[0] == 0);
     assert_eq!((first.poll(), waiting(con)), (None, 1));
     text(con, "FAILOVER ABORT");
     assert!(!refused(&first.reply()));
@@ -508,13 +270,12 @@ fn a_replica_that_attaches_while_callers_wait_has_all_that_they_are_granted() {
 
 #[test]
 fn what_is_freed_of_leases_that_expired_changes_no_copy() {
-    const LEASES: u64 = 2000;
+    const LEASES: u64 = 1000;
     let mut primary = Server::start(&[&PATIENT[..], &AOF_AT_ONCE].concat());
     let replica = primary.replica(&[&STRICT[..], &PATIENT].concat());
     let con = &mut primary.connection();
-    for i in 0..LEASES {
-        text(con, &format!("RL.CONCURRENT lease {LEASES} 1h {i} TENANT tenant{}", i % 1000));
-    }
+    let take = |i| format!("RL.CONCURRENT lease {LEASES} 1h {i} TENANT tenant{}", i % 500);
+    pipeline(con, &(0..LEASES).map(take).collect::<Vec<_>>());
     let usage = |con: &mut Connection| ints(con, "MEMORY USAGE lease")[0];
     let filled = usage(con);
     let digest = |server: &Server| text(&mut server.connection(), "DEBUG DIGEST-VALUE lease");
@@ -526,11 +287,11 @@ fn what_is_freed_of_leases_that_expired_changes_no_copy() {
         0,
         &format!("RL.CONCURRENT lease {LEASES} 1h large COST {LEASES} TENANT large BLOCK 1d"),
     );
-    for i in (0..LEASES).filter(|i| i % 3 > 0) {
-        text(con, &format!("RL.RENEW lease 50ms {i}"));
-    }
+    let end = (0..LEASES).filter(|i| i % 3 > 0).map(|i| format!("RL.RENEW lease 50ms {i}"));
+    pipeline(con, &end.collect::<Vec<_>>());
     assert!(!refused(&caller.reply()));
-    sleep(Duration::from_millis(100));
+    let peek = format!("RL.PEEK lease CONCURRENT {LEASES} 1h peek");
+    wait_for("leases that end", || ints(con, &peek)[2] > 650);
     // What had ended at a charge is freed by the alarm, as no call follows.
     text(con, &format!("RL.CONCURRENT lease {LEASES} 1h charge TENANT new"));
     wait_for("leases are freed", || {
@@ -538,7 +299,7 @@ fn what_is_freed_of_leases_that_expired_changes_no_copy() {
         assert_eq!(digest(&primary), digest(&replica));
         usage(con) < filled / 2
     });
-    for i in 0..50 {
+    for i in 0..8 {
         for line in [
             format!("RL.CONCURRENT lease {LEASES} 1h again{i} TENANT tenant{i}"),
             format!(

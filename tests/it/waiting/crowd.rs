@@ -1,203 +1,86 @@
 //! Many callers that wait for few leases.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::thread::yield_now;
-use std::time::Instant;
-
 use redis::{Connection, Value};
 
-use super::{PATIENT, count, until_waiting, waiting};
+use super::{PATIENT, count, figure, until_waiting, waiting};
 use crate::support::client::Client;
 use crate::support::dice::Dice;
 use crate::support::kinds::settled;
-use crate::support::{PATIENCE, Server, call, ints, multi, refused, simple, text};
+use crate::support::{Server, call, ints, refused, simple, text, wait_for};
 
 /// The leases of the first test, and the callers that wait for them.
 const CAPACITY: usize = 10;
 const CROWD: usize = 1000;
 
-/// How a caller of the first test ends, by its number.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Fate {
-    IsGranted,
-    Disconnects,
-    IsKilled,
-    IsUnblocked,
-    IsUnblockedWithError,
-    TimesOut,
-}
-
-fn fate(caller: usize) -> Fate {
-    match caller % 20 {
-        1 | 11 => Fate::Disconnects,
-        3 | 13 => Fate::TimesOut,
-        5 | 15 => Fate::IsKilled,
-        7 => Fate::IsUnblocked,
-        17 => Fate::IsUnblockedWithError,
-        _ => Fate::IsGranted,
-    }
-}
-
 #[test]
 fn a_thousand_are_granted_ten_leases_in_the_order_of_arrival() {
     let server = Server::start(&[&PATIENT[..], &["--maxclients", "4000"]].concat());
-    let mut crowd = Crowd::enter(&server);
-    crowd.time_out();
+    let con = &mut server.connection();
+    let lease = |id: &str| format!("RL.CONCURRENT lease {CAPACITY} 1d {id} BLOCK 1d");
+    let mut held: Vec<String> = (0..CAPACITY).map(|number| format!("first{number}")).collect();
+    for id in &held {
+        assert_eq!(ints(con, &lease(id))[0], 0);
+    }
+    let mut clients: Vec<Option<Client>> = (0..CROWD).map(|_| Some(Client::connect(server.port))).collect();
+    let ids: Vec<i64> = clients.iter_mut().flatten().map(Client::id).collect();
+    for (caller, client) in clients.iter_mut().flatten().enumerate() {
+        client.send(&lease(&format!("caller{caller}")));
+        while waiting(con) <= caller as u64 {
+            assert!(client.poll().is_none());
+        }
+    }
     let mut dice = Dice::new(10);
-    let mut leavers: Vec<usize> =
-        crowd.line.iter().copied().filter(|caller| fate(*caller) != Fate::IsGranted).collect();
-    assert_eq!(leavers.len(), 3 * CROWD / 10);
+    let (mut leavers, line): (Vec<usize>, Vec<usize>) =
+        (0..CROWD).partition(|caller| [1, 3, 5].contains(&(caller % 10)));
     dice.shuffle(&mut leavers);
-    while let Some(first) = crowd.line.front().copied() {
-        if fate(first) != Fate::IsGranted {
-            leavers.retain(|leaver| *leaver != first);
-            crowd.leave(first);
-        } else if dice.one_in(4)
-            && let Some(leaver) = leavers.pop()
-        {
-            crowd.leave(leaver);
-        } else {
-            // Up to the next who is to leave.
-            let granted = crowd.line.iter().take_while(|caller| fate(**caller) == Fate::IsGranted).count();
-            let most = 1 + dice.index(4);
-            crowd.release(&mut dice, granted.min(most));
-        }
-        crowd.check();
-    }
-    crowd.end();
-}
-
-/// The callers of the first test, and what they hold.
-struct Crowd {
-    con: Connection,
-    clients: Vec<Option<Client>>,
-    ids: Vec<i64>,
-    /// Those who wait, in the order of arrival.
-    line: VecDeque<usize>,
-    held: Vec<String>,
-    granted: usize,
-    timed_out: usize,
-}
-
-impl Crowd {
-    /// Takes all leases, and has all callers wait, one after the other.
-    fn enter(server: &Server) -> Crowd {
-        let mut con = server.connection();
-        let held: Vec<String> = (0..CAPACITY).map(|number| format!("first{number}")).collect();
-        for id in &held {
-            assert_eq!(ints(&mut con, &format!("RL.CONCURRENT lease {CAPACITY} 1d {id}"))[0], 0);
-        }
-        let mut clients: Vec<Client> = (0..CROWD).map(|_| Client::connect(server.port)).collect();
-        let ids = clients.iter_mut().map(Client::id).collect();
-        for (caller, client) in clients.iter_mut().enumerate() {
-            let timeout = if fate(caller) == Fate::TimesOut { "1s" } else { "1d" };
-            client.send(&format!("RL.CONCURRENT lease {CAPACITY} 1d caller{caller} BLOCK {timeout}"));
-            // The time of the first ones may pass before the last ones arrive.
-            let arrived = caller as u64 + 1;
-            until("the caller", || waiting(&mut con) + count(&mut con, "waited_timeout") >= arrived);
-        }
-        let clients = clients.into_iter().map(Some).collect();
-        Crowd { con, clients, ids, line: (0..CROWD).collect(), held, granted: 0, timed_out: 0 }
-    }
-
-    fn client(&mut self, caller: usize) -> &mut Client {
-        self.clients[caller].as_mut().expect("a client that is there")
-    }
-
-    /// Waits until a tenth has timed out.
-    fn time_out(&mut self) {
-        let all: Vec<usize> =
-            self.line.iter().copied().filter(|caller| fate(*caller) == Fate::TimesOut).collect();
-        assert_eq!(all.len(), CROWD / 10);
-        for caller in all {
-            let reply = self.client(caller).reply();
-            assert!(simple(&reply).starts_with("[1, 10, 0, "), "{reply:?}");
-            self.line.retain(|other| *other != caller);
-            self.timed_out += 1;
-        }
-        self.check();
-    }
-
-    /// One leaves the line before its turn.
-    fn leave(&mut self, caller: usize) {
-        let (fate, id) = (fate(caller), self.ids[caller]);
-        match fate {
-            Fate::Disconnects => self.clients[caller] = None,
-            Fate::IsKilled => {
-                assert_eq!(text(&mut self.con, &format!("CLIENT KILL ID {id}")), "1");
-                assert_eq!(self.client(caller).outcome(), None);
-                self.clients[caller] = None;
+    for leaver in leavers {
+        let (id, client) = (ids[leaver], clients[leaver].as_mut().unwrap());
+        match leaver % 20 {
+            1 | 11 => clients[leaver] = None,
+            3 | 13 => {
+                assert_eq!(text(con, &format!("CLIENT KILL ID {id}")), "1");
+                assert_eq!(client.outcome(), None);
+                clients[leaver] = None;
             }
-            Fate::IsUnblocked => {
-                assert_eq!(text(&mut self.con, &format!("CLIENT UNBLOCK {id}")), "1");
-                assert!(refused(&self.client(caller).reply()));
-                self.timed_out += 1;
+            5 => {
+                assert_eq!(text(con, &format!("CLIENT UNBLOCK {id}")), "1");
+                assert!(refused(&client.reply()));
             }
             _ => {
-                assert_eq!(text(&mut self.con, &format!("CLIENT UNBLOCK {id} ERROR")), "1");
-                let error = simple(&self.client(caller).reply());
-                assert_eq!(error, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
+                assert_eq!(text(con, &format!("CLIENT UNBLOCK {id} ERROR")), "1");
+                assert!(simple(&client.reply()).starts_with("UNBLOCKED "));
             }
         }
-        self.line.retain(|other| *other != caller);
     }
-
-    /// Releases leases in one step. As many callers get them, those who came first.
-    fn release(&mut self, dice: &mut Dice, count: usize) {
-        text(&mut self.con, "MULTI");
-        for _ in 0..count {
-            let id = self.held.swap_remove(dice.index(self.held.len()));
-            text(&mut self.con, &format!("RL.RELEASE lease {id}"));
+    until_waiting(con, line.len() as u64);
+    let mut line = line.as_slice();
+    while !line.is_empty() {
+        // As many callers get the leases that are released in one step, those who came first.
+        let (next, rest) = line.split_at(line.len().min(1 + dice.index(4)));
+        line = rest;
+        text(con, "MULTI");
+        for _ in next {
+            text(con, &format!("RL.RELEASE lease {}", held.swap_remove(dice.index(held.len()))));
         }
-        assert_eq!(text(&mut self.con, "EXEC"), format!("[{}]", vec!["1"; count].join(", ")));
-        for _ in 0..count {
-            let caller = self.line.pop_front().expect("one that waits");
-            let reply = simple(&self.client(caller).reply());
+        text(con, "EXEC");
+        for caller in next {
+            let reply = simple(&clients[*caller].as_mut().unwrap().reply());
             assert!(reply.starts_with("[0, 10, "), "{caller}: {reply}");
-            self.held.push(format!("caller{caller}"));
-            self.granted += 1;
+            held.push(format!("caller{caller}"));
         }
+        let told = text(con, "RL.INFO lease");
+        let figures = ["stored_leases", "stored_cost", "waiting"].map(|name| figure(&told, name));
+        assert_eq!(figures, [CAPACITY as u64, CAPACITY as u64, line.len() as u64]);
     }
-
-    /// All leases are held, and no other caller was granted one.
-    fn check(&mut self) {
-        let waits = self.line.len();
-        until("those who wait", || number_of(&text(&mut self.con, "RL.INFO lease"), "waiting") == waits);
-        let told = text(&mut self.con, "RL.INFO lease");
-        assert_eq!(number_of(&told, "stored_leases"), self.held.len(), "{told}");
-        assert_eq!(number_of(&told, "stored_cost"), CAPACITY, "{told}");
-        assert_eq!(count(&mut self.con, "waited_granted"), self.granted as u64);
+    let counts = ["waited_granted", "waited_timeout"].map(|field| count(con, field));
+    assert_eq!(counts, [7 * CROWD as u64 / 10, CROWD as u64 / 20]);
+    for id in &held {
+        assert_eq!(ints(con, &format!("RL.RELEASE lease {id}")), [1], "{id}");
     }
-
-    fn end(mut self) {
-        assert_eq!(self.granted, 6 * CROWD / 10);
-        assert_eq!(waiting(&mut self.con), 0);
-        // Half of those who were unblocked got an error.
-        assert_eq!(self.timed_out, CROWD / 10 + CROWD / 20);
-        assert_eq!(count(&mut self.con, "waited_timeout"), self.timed_out as u64);
-        for id in &self.held {
-            assert_eq!(ints(&mut self.con, &format!("RL.RELEASE lease {id}")), [1], "{id}");
-        }
-        assert_eq!(text(&mut self.con, "EXISTS lease"), "0");
-        // No caller got two replies.
-        for client in self.clients.iter_mut().flatten() {
-            assert_eq!(simple(&client.call("PING")), "PONG");
-        }
-    }
-}
-
-/// A number in a reply of `RL.INFO`.
-fn number_of(told: &str, field: &str) -> usize {
-    let after = told.split_once(&format!("{field}, ")).expect(field).1;
-    after.split([',', ']']).next().and_then(|number| number.parse().ok()).expect(field)
-}
-
-/// As `wait_for`, without a pause between two looks.
-fn until(what: &str, mut reached: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !reached() {
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain for {what}");
-        yield_now();
+    assert_eq!(text(con, "EXISTS lease"), "0");
+    // No caller got two replies.
+    for client in clients.iter_mut().flatten() {
+        assert_eq!(simple(&client.call("PING")), "PONG");
     }
 }
 
@@ -212,8 +95,8 @@ const LIMITS: [&str; 5] = [
     "RL.SLIDINGLOG KEY 1 10h",
     "RL.MULTI 1 KEY LIMIT TOKENBUCKET 1 1 10h LIMIT CONCURRENT 1 1d #",
 ];
-/// What may be kept of five thousand callers that have left, in bytes: less than 100 for each.
-const KEPT: i64 = 500_000;
+/// What may be kept of two thousand callers that have left, in bytes: less than 100 for each.
+const KEPT: i64 = 200_000;
 
 #[test]
 fn ten_thousand_wait_and_leave_while_others_are_served() {
@@ -231,12 +114,14 @@ fn ten_thousand_wait_and_leave_while_others_are_served() {
 fn callers_that_have_left_use_no_memory() {
     let server = Server::start(&PATIENT);
     let con = &mut server.connection();
+    // The first ones leave what the server keeps for others.
+    wait_and_leave(&server, con, files(1000));
     let before = settled(&server);
-    for _ in 0..5 {
+    for _ in 0..2 {
         wait_and_leave(&server, con, files(1000));
     }
     // The server has two clients of its own for each that waits, and frees them by and by: a thousand in two seconds.
-    until("memory that comes back", || settled(&server) < before + KEPT);
+    wait_for("memory that comes back", || settled(&server) < before + KEPT);
 }
 
 /// Has callers wait for the limits of all keys, and has them leave.
@@ -252,7 +137,7 @@ fn wait_and_leave(server: &Server, con: &mut Connection, most: usize) {
     until_waiting(con, most as u64);
     for key in 0..KEYS {
         let told = text(con, &format!("RL.INFO {}", name(key)));
-        assert_eq!(number_of(&told, "waiting"), most / KEYS, "{told}");
+        assert_eq!(figure(&told, "waiting"), (most / KEYS) as u64, "{told}");
         // Another caller of the limit is refused, and the one of another limit is not.
         assert!(refused(&try_once(con, &line_of(key, "other", ""))));
         assert_eq!(ints(con, &format!("RL.GCRA free:{key} 999 1 1h"))[0], 0);
@@ -308,254 +193,4 @@ fn files(clients: usize) -> usize {
     // Other tests of this process have files open, too.
     let most = usize::try_from(files.rlim_max).unwrap_or(usize::MAX).saturating_sub(1000);
     clients.min(most / KEYS * KEYS)
-}
-
-/// The callers of the last test, its keys, and what each key has.
-const CALLERS: usize = 60;
-const SHARED: usize = 4;
-const LEASES: u32 = 3;
-const TOKENS: u32 = 5;
-/// How often each outcome comes before the test ends.
-const OUTCOMES: [(&str, usize); 4] =
-    [("granted", 1000), ("refused", 50), ("unblocked", 20), ("disconnected", 20)];
-
-/// A call of the last test: its line, and whether it takes a lease of the first key and of the second, and a token.
-///
-/// `A` and `B` are different keys, and `#` is an id. Each call takes a lease. So a call whose reply was lost was granted if
-/// a lease has its id. A token comes back by a refund, long before time brings one.
-struct Kind {
-    line: &'static str,
-    leases: [bool; 2],
-    tokens: [bool; 2],
-}
-
-const KINDS: [Kind; 7] = [
-    Kind {
-        line: "RL.MULTI 1 A BLOCK 1d LIMIT CONCURRENT 3 1d #",
-        leases: [true, false],
-        tokens: [false, false],
-    },
-    Kind {
-        line: "RL.MULTI 1 A BLOCK 1d LIMIT CONCURRENT 3 1d # RESERVED 1 CRITICAL",
-        leases: [true, false],
-        tokens: [false, false],
-    },
-    Kind {
-        line: "RL.MULTI 2 A B BLOCK 1d LIMIT CONCURRENT 3 1d # LIMIT GCRA 5 100 1s",
-        leases: [true, true],
-        tokens: [false, false],
-    },
-    Kind {
-        line: "RL.MULTI 2 A B BLOCK 1d LIMIT CONCURRENT 3 1d # ON 1 LIMIT TOKENBUCKET 5 1 2h ON 2 \
-               LIMIT FIXEDWINDOW 9 1h SHADOW",
-        leases: [true, false],
-        tokens: [false, true],
-    },
-    Kind {
-        line: "RL.MULTI 2 A B BLOCK 1d LIMIT TOKENBUCKET 5 1 2h LIMIT PENALTY 9 1s 5ms ON 1 \
-               LIMIT CONCURRENT 3 1d # ON 2",
-        leases: [false, true],
-        tokens: [true, true],
-    },
-    Kind {
-        line: "RL.MULTI 2 A B BLOCK 5ms LIMIT CONCURRENT 3 1d # LIMIT TOKENBUCKET 5 1 2h",
-        leases: [true, true],
-        tokens: [true, true],
-    },
-    Kind { line: "RL.ASK A both ID # BLOCK 1d KEYS B", leases: [true, false], tokens: [true, true] },
-];
-/// The policy of the last call.
-const POLICY: &str = "RL.POLICY SET both LIMIT CONCURRENT 3 1d ON 1 LIMIT TOKENBUCKET 5 1 2h";
-
-#[test]
-fn of_a_random_crowd_nobody_waits_for_ever_and_nothing_is_granted_twice() {
-    for seed in [1, 2, 3] {
-        let server = Server::start(&PATIENT);
-        text(&mut server.connection(), POLICY);
-        let mut crowd = RandomCrowd::new(&server, seed);
-        until("enough of each outcome", || {
-            for _ in 0..CALLERS {
-                let caller = crowd.dice.index(CALLERS);
-                crowd.step(caller, true);
-                crowd.check();
-            }
-            OUTCOMES.iter().all(|(outcome, least)| crowd.outcomes.get(outcome) >= Some(least))
-        });
-        // No caller asks again, and those that hold something give it back.
-        until("the last reply", || {
-            (0..CALLERS).for_each(|caller| crowd.step(caller, false));
-            crowd.check();
-            crowd.callers.iter().all(|caller| caller.want.is_none())
-        });
-        crowd.end();
-    }
-}
-
-/// A client and its last call.
-struct Caller {
-    client: Client,
-    client_id: i64,
-    want: Option<Want>,
-}
-
-/// A call that waits or was granted.
-struct Want {
-    kind: &'static Kind,
-    keys: [String; 2],
-    id: String,
-    granted: bool,
-}
-
-impl Want {
-    fn line(&self) -> String {
-        let words = self.kind.line.split_whitespace().map(|word| match word {
-            "A" => &self.keys[0],
-            "B" => &self.keys[1],
-            "#" => &self.id,
-            word => word,
-        });
-        words.collect::<Vec<_>>().join(" ")
-    }
-
-    /// The keys of which the call takes something.
-    fn taken(&self, takes: [bool; 2]) -> Vec<&str> {
-        self.keys.iter().zip(takes).filter(|(_, takes)| *takes).map(|(key, _)| key.as_str()).collect()
-    }
-
-    fn release(&self) -> String {
-        format!("RL.MULTIRELEASE 2 {} {}", self.keys.join(" "), self.id)
-    }
-
-    fn refund(&self) -> Option<String> {
-        let keys = self.taken(self.kind.tokens);
-        let refund = format!("RL.MULTIREFUND {} {} LIMIT TOKENBUCKET 5 1 2h", keys.len(), keys.join(" "));
-        (!keys.is_empty()).then_some(refund)
-    }
-}
-
-struct RandomCrowd<'s> {
-    server: &'s Server,
-    con: Connection,
-    dice: Dice,
-    callers: Vec<Caller>,
-    /// The number of the last call.
-    calls: usize,
-    outcomes: BTreeMap<&'static str, usize>,
-}
-
-impl<'s> RandomCrowd<'s> {
-    fn new(server: &'s Server, seed: u64) -> RandomCrowd<'s> {
-        let callers = (0..CALLERS).map(|_| Caller::new(server)).collect();
-        let (con, dice) = (server.connection(), Dice::new(seed));
-        RandomCrowd { server, con, dice, callers, calls: 0, outcomes: BTreeMap::new() }
-    }
-
-    fn note(&mut self, outcome: &'static str) {
-        *self.outcomes.entry(outcome).or_default() += 1;
-    }
-
-    fn step(&mut self, number: usize, goes_on: bool) {
-        let caller = &mut self.callers[number];
-        match &mut caller.want {
-            None if goes_on => self.ask(number),
-            None => {}
-            Some(want) if want.granted && goes_on && self.dice.one_in(2) => {}
-            Some(want) if want.granted => {
-                // Before it is given back: from then on another caller may have it.
-                let want = caller.want.take().unwrap();
-                for line in [Some(want.release()), want.refund()].into_iter().flatten() {
-                    let reply = caller.client.call(&line);
-                    assert!(!matches!(reply, Value::ServerError(_)), "{line}: {}", simple(&reply));
-                }
-            }
-            Some(want) => match caller.client.poll() {
-                Some(reply @ Value::ServerError(_)) => {
-                    assert_eq!(simple(&reply), "UNBLOCKED client unblocked via CLIENT UNBLOCK");
-                    caller.want = None;
-                }
-                Some(reply) if refused(&reply) => {
-                    caller.want = None;
-                    self.note("refused");
-                }
-                Some(_) => {
-                    want.granted = true;
-                    self.note("granted");
-                }
-                None if goes_on => self.disturb(number),
-                None => {}
-            },
-        }
-    }
-
-    fn ask(&mut self, number: usize) {
-        self.calls += 1;
-        let (first, other) = (self.dice.index(SHARED), 1 + self.dice.index(SHARED - 1));
-        let keys = [first, (first + other) % SHARED].map(name_of_shared);
-        let want =
-            Want { kind: self.dice.pick(&KINDS), keys, id: format!("id{}", self.calls), granted: false };
-        self.callers[number].client.send(&want.line());
-        self.callers[number].want = Some(want);
-    }
-
-    /// Sometimes ends the wait of a caller, who may have been granted what it wants a moment ago.
-    fn disturb(&mut self, number: usize) {
-        let id = self.callers[number].client_id;
-        match self.dice.below(40) {
-            how @ 0..=1 => {
-                let how = if how == 0 { "TIMEOUT" } else { "ERROR" };
-                if text(&mut self.con, &format!("CLIENT UNBLOCK {id} {how}")) == "1" {
-                    self.note("unblocked");
-                }
-            }
-            2 => {
-                let gone = std::mem::replace(&mut self.callers[number], Caller::new(self.server));
-                drop(gone.client);
-                until("the client's end", || text(&mut self.con, &format!("CLIENT LIST ID {id}")).is_empty());
-                self.note("disconnected");
-                let Some(want) = gone.want else { return };
-                if ints(&mut self.con, &want.release()) != [0]
-                    && let Some(refund) = want.refund()
-                {
-                    text(&mut self.con, &refund);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Never more than the capacity is held, by those who know that they hold it.
-    fn check(&self) {
-        let wants = || self.callers.iter().filter_map(|caller| caller.want.as_ref());
-        for key in (0..SHARED).map(name_of_shared) {
-            let held = |takes: fn(&Kind) -> [bool; 2]| {
-                let granted = wants().filter(|want| want.granted);
-                granted
-                    .map(|want| u32::from(want.taken(takes(want.kind)).contains(&key.as_str())))
-                    .sum::<u32>()
-            };
-            let (leases, tokens) = (held(|kind| kind.leases), held(|kind| kind.tokens));
-            assert!(leases <= LEASES && tokens <= TOKENS, "{key}: {leases} leases, {tokens} tokens");
-        }
-    }
-
-    fn end(&mut self) {
-        assert_eq!(waiting(&mut self.con), 0);
-        for key in (0..SHARED).map(name_of_shared) {
-            let line = format!("RL.MULTIPEEK 1 {key} LIMIT CONCURRENT 3 1d nobody LIMIT TOKENBUCKET 5 1 2h");
-            let (_, pairs) = multi(&mut self.con, &line);
-            assert_eq!([pairs[0][2], pairs[1][2]], [LEASES, TOKENS].map(i64::from), "{key}");
-        }
-    }
-}
-
-fn name_of_shared(key: usize) -> String {
-    format!("shared:{key}")
-}
-
-impl Caller {
-    fn new(server: &Server) -> Caller {
-        let mut client = Client::connect(server.port);
-        let client_id = client.id();
-        Caller { client, client_id, want: None }
-    }
 }

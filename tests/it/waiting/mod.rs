@@ -1,25 +1,18 @@
-//! Callers that wait in the server: `BLOCK`.
+//! Callers that wait in the server: `BLOCK`. Their order, turns and replies are in `tests/sessions/waiting_*.txt`.
 
-mod behind;
+mod between;
 mod clients;
 mod clock;
 mod cluster;
 mod copies;
-mod counters;
 mod crowd;
 mod ends;
-mod expiries;
-mod grants;
-mod hunger;
+mod events;
 mod idle;
-mod kept;
-mod moments;
-mod order;
 mod pauses;
-mod penalties;
-mod refused_at_once;
 mod tenants;
 mod wakes;
+mod within;
 mod wrong_calls;
 
 use std::thread::sleep;
@@ -28,7 +21,7 @@ use std::time::{Duration, Instant};
 use redis::{Connection, Value};
 
 use crate::support::client::Client;
-use crate::support::{PATIENCE, Server, info, ints, simple, text, wait_for};
+use crate::support::{PATIENCE, Server, info, pool, simple, wait_for};
 
 /// Settings with which a caller may wait for a limit of an hour: `BLOCK 1d`.
 const PATIENT: [&str; 2] = ["--ratelimit.max-block", "86400000"];
@@ -129,34 +122,21 @@ fn until_waiting(con: &mut Connection, callers: u64) {
 
 /// Returns when the server has tried all callers that were due before.
 fn until_tried(server: &Server) {
-    let con = &mut server.connection();
-    ints(con, "RL.CONCURRENT barrier 1 1h first");
-    let last = Waiting::enter(server, "RL.CONCURRENT barrier 1 1h last BLOCK 1h");
-    // Lines are served in the order in which they became due.
-    text(con, "DEL barrier");
-    assert_eq!(last.ints()[0], 0);
-    text(con, "DEL barrier");
+    pool::until_tried(server, &mut server.connection());
 }
 
-/// Replaces the key `k` by its copy, and returns when the server has tried those who wait for it.
-fn try_in_vain(server: &Server) {
-    let con = &mut server.connection();
-    text(con, "COPY k copy");
-    text(con, "RENAME copy k");
-    until_tried(server);
+/// Sends lines at once, so that the server tries no caller between them.
+fn pipeline(con: &mut Connection, lines: &[impl AsRef<str>]) -> Vec<Value> {
+    let mut calls = redis::pipe();
+    for line in lines {
+        let mut words = line.as_ref().split_whitespace();
+        calls.cmd(words.next().unwrap()).arg(words.collect::<Vec<_>>());
+    }
+    calls.query(con).unwrap()
 }
 
-/// The server's clock, in microseconds.
-fn micros(con: &mut Connection) -> u64 {
-    let time = text(con, "TIME");
-    let (seconds, micros) = time.trim_matches(['[', ']']).split_once(", ").unwrap();
-    seconds.parse::<u64>().unwrap() * 1_000_000 + micros.parse::<u64>().unwrap()
-}
-
-/// A field of what `RL.INFO` replies for a key.
-fn field(con: &mut Connection, key: &str, name: &str) -> u64 {
-    figure(&text(con, &format!("RL.INFO {key}")), name)
-}
+/// An instant in the year 2100.
+const AHEAD: u64 = 4_102_444_800_000_000;
 
 /// A field of a reply of `RL.INFO`.
 fn figure(fields: &str, name: &str) -> u64 {

@@ -105,10 +105,6 @@ impl Pool {
         granted
     }
 
-    pub fn held_by(&self, tenant: &str) -> usize {
-        self.held.iter().filter(|lease| lease.tenant == tenant).count()
-    }
-
     /// Ends leases, each that was granted first, and returns the number of grants to a tenant. A new caller takes the place
     /// of each that ends; `options` returns those of its tenant.
     pub fn turn_over<'o>(&mut self, ends: usize, tenant: &str, options: impl Fn(&str) -> &'o str) -> usize {
