@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use ratelimit_engine::memory::Memory;
 
-/// Changes a setting, as `CONFIG SET` does. `false` if there is none of this name.
-pub(crate) fn set(memory: &Memory, name: &str, value: u64) -> bool {
+/// Changes a setting, as `CONFIG SET` does. Returns whether there is one of this name.
+pub fn set(memory: &Memory, name: &str, value: u64) -> bool {
     let settings = &memory.node().settings;
     let number = match name {
         "hunger" => &settings.hunger.millis,
