@@ -22,7 +22,7 @@ pub use filling::{Want, fill};
 pub use found::{FoundAnswer, FoundLimit, FoundTable};
 pub use ledger::{Action, Book, Ledger, Seen, charges, missing_batches, opened_windows, owed};
 pub use setting::set;
-pub use states::{apply, charged, copy, decoded, encoded, rebased, refunded};
+pub use states::{apply, charge, charged, copy, decoded, encoded, rebased, refunded};
 
 use num_rational::BigRational;
 use num_traits::{One, Zero};

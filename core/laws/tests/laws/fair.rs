@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn who_waits_is_less_than_one_cost_below_its_share_and_envies_nobody(
+    fn who_waits_is_less_than_one_cost_below_its_share_and_envies_no_one(
         capacity in 1..80u64,
         tenants in prop::collection::vec((1..30u64, 1..12u64, 1..5u64), 1..6),
         equal in any::<bool>(),
@@ -137,7 +137,7 @@ fn grants_of_first(tenants: &[(u64, u64)]) -> usize {
 }
 
 #[test]
-fn nobody_starves_by_a_large_cost_or_a_small_weight() {
+fn no_one_starves_by_a_large_cost_or_a_small_weight() {
     let light = [[(1, 1)].as_slice(), &[(2, 1); 11]].concat();
     let large = [[(1, 2)].as_slice(), &[(1, 1); 10]].concat();
     let tenants = [&[(1, 10), (1, 1), (1, 1)][..], &light, &large, &[(1, 1), (100, 1)]];
@@ -180,9 +180,9 @@ fn others_before(dice: &mut Dice, poor: Customer, capacity: u64, waits: bool, ne
     }
     let poll = shop.id();
     if waits {
-        shop.come(poor)
+        shop.come(poor);
     } else {
-        _ = shop.ask(poll, poor)
+        shop.ask(poll, poor);
     }
     if shop.granted(1) > 0 {
         return 0;

@@ -141,7 +141,9 @@ impl Shop {
                 self.waiting.remove(&ended.caller).expect("a caller that waits")
             })
             .collect();
-        grants.iter().for_each(|grant| self.note(*grant));
+        for grant in &grants {
+            self.note(*grant);
+        }
         grants
     }
 
