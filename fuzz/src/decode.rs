@@ -1,20 +1,18 @@
 //! The bytes of a dump, a file or a payload: they are refused, or they are a state that can be used, written and read
-//! again.
+//! again, by a limiter alone and by a node that has it in a key.
 
-use ratelimit_core::decide::{peek, reading, rule};
-use ratelimit_core::hold::{has_room, held};
+use ratelimit_core::decide::{reading, rule};
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::{
-    Ask, Error, Hold, Kind, LimitSet, Limiter, Limits, MAX_COUNT, Manner, Reading, Span, State, Time,
-    Verdict, with_limiter, with_state,
+    AnyLimiter, Kind, Length, Limiter, MAX_COUNT, Manner, Reading, Span, State, Time, with_limiter,
+    with_state,
 };
-use ratelimit_laws::{apply, charged, copy, decoded, encoded, knows_its_end, rebased, refunded};
+use ratelimit_laws::{apply, charged, decoded, encoded, knows_its_end, rebased, refunded};
+use ratelimit_value::Value;
 
 use crate::bytes::Bytes;
 use crate::lines::{line, parse};
-
-const MANNERS: [Manner; 4] =
-    [Manner::Strict, Manner::Partial, Manner::Force, Manner::Reserve { longest: Span::CENTURY }];
+use crate::nodes::{KEY, Nodes};
 
 /// The input: the kind; the instant of a request; the form and the parameters of the limiter that is asked; the length
 /// of a state in two bytes; the state; changes.
@@ -41,12 +39,8 @@ fn survive<S: State>(bytes: &[u8], changes: &[u8], words: &str, now: Time) {
         if S::KIND == Kind::LimitSet {
             assert_eq!(encoded(state).get(..8), read.get(..8), "a set has as many limits as it says");
         }
-        assert!(
-            state.heap_bytes() <= 1024 + 64 * read.len(),
-            "{} bytes of {}",
-            state.heap_bytes(),
-            read.len()
-        );
+        let heap = state.heap_bytes();
+        assert!(heap <= 1024 + 64 * read.len(), "{heap} bytes of {}", read.len());
         examine(state, words, now);
     }
     let mut reader = Reader::new(changes);
@@ -69,81 +63,39 @@ fn examine<S: State>(state: &S, words: &str, now: Time) {
     let _ = state.last();
     let Some(limiter) = parse(words) else { return };
     let bytes = encoded(state);
-    with_limiter!(&limiter, limiter => {
-        ask(limiter, &bytes, S::KIND, now);
-        ask_in_set(limiter, &bytes, S::KIND, now);
-        hold_in_set(limiter, &bytes, S::KIND, now);
-    });
+    with_limiter!(&limiter, limiter => ask(limiter, &bytes, S::KIND, now));
+    // A blank state cannot be read back.
+    let name = with_limiter!(&limiter, limiter => limiter.name());
+    if let Some(state) = decoded::<S>(&bytes) {
+        call(
+            &Value::new(if S::KIND == name.kind { name.length } else { Length::NONE }, state),
+            &limiter,
+            words,
+            now,
+        );
+    }
 }
 
-/// Asks the limiter whose state this is.
+/// Charges a limiter's own state, and gives back.
 fn ask<L: Limiter>(limiter: &L, bytes: &[u8], kind: Kind, asked: Time) {
     if kind != L::State::KIND {
         return;
     }
-    // A blank state cannot be read back.
     let Some(state) = decoded::<L::State>(bytes) else { return };
-    let capabilities = limiter.capabilities();
+    let Reading::At(now) = reading(limiter, &state, asked) else {
+        rebased(limiter, &state, asked);
+        return;
+    };
     for cost in [0, 1, 1000, MAX_COUNT] {
-        peek(limiter, &state, asked, cost);
-        let now = match reading(limiter, &state, asked) {
-            Reading::At(now) => now,
-            Reading::SetBack => {
-                rebased(limiter, &state, asked);
-                continue;
-            }
-        };
-        for manner in MANNERS.into_iter().filter(|manner| capabilities.allows(*manner)) {
-            if cost > 0
-                && let Ok((verdict, granted)) = rule(limiter, &state, now, Span::ZERO, cost, manner)
-                && (verdict.admits() || capabilities.counts_refused && verdict != Verdict::NEVER)
-            {
-                let charged = charged(limiter, &state, now, granted);
-                // No debt bounds a recorded refusal: a log that bytes filled to `MAX_DEBT` drops it.
-                if verdict.admits() {
-                    knows_its_end(limiter, &charged, now);
-                }
-            }
+        if cost > 0
+            && rule(limiter, &state, now, Span::ZERO, cost, Manner::Strict)
+                .is_ok_and(|(verdict, _)| verdict.admits())
+        {
+            knows_its_end(limiter, &charged(limiter, &state, now, cost), now);
         }
-        if capabilities.refund {
+        if limiter.capabilities().refund {
             let refunded = refunded(limiter, &state, now, cost);
             knows_its_end(limiter, &refunded.expect("a refund"), now);
-        }
-    }
-}
-
-/// Asks the limiter whose limit is in this set.
-fn ask_in_set<L: Limiter>(limiter: &L, bytes: &[u8], kind: Kind, at: Time) {
-    if kind != Kind::LimitSet {
-        return;
-    }
-    let read = || decoded::<LimitSet>(bytes);
-    let Some(place) = read().and_then(|set| set.find(limiter.name())) else { return };
-    for manner in MANNERS.into_iter().filter(|manner| limiter.capabilities().allows(*manner)) {
-        for cost in [1, 1000, MAX_COUNT] {
-            let Some(mut set) = read() else { return };
-            let before = set.limits().count();
-            let mut ask = Ask::new(place, at, cost, manner);
-            let alone = copy(set.get::<L::State>(place.stored).expect("what was found"));
-            match ask.take(&mut set, limiter) {
-                Ok(taken) if taken.verdict.admits() => {
-                    let state: Option<&L::State> = set.state(place.length);
-                    let state = state.expect("what was charged is there, under its new name");
-                    let alone = match reading(limiter, &alone, at) {
-                        Reading::At(_) => alone,
-                        Reading::SetBack => rebased(limiter, &alone, at),
-                    };
-                    let alone = charged(limiter, &alone, ask.now(), taken.granted);
-                    assert_eq!(encoded(&alone), encoded(state), "as alone");
-                    knows_its_end(limiter, state, ask.now());
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    assert_eq!(error, Error::TooLong);
-                    assert_eq!(encoded(&set), bytes, "an error changes nothing");
-                }
-            }
-            assert!(set.limits().count() <= before);
         }
     }
 }
@@ -151,38 +103,32 @@ fn ask_in_set<L: Limiter>(limiter: &L, bytes: &[u8], kind: Kind, at: Time) {
 /// The id of the holds that are asked for, and of some that the corpus has.
 pub const HELD: &[u8] = b"a";
 
-/// Holds what the limiter of a set charges, unless that id is held already, and settles it.
-fn hold_in_set<L: Limiter>(limiter: &L, bytes: &[u8], kind: Kind, at: Time) {
-    if kind != Kind::LimitSet || !limiter.capabilities().hold {
-        return;
+/// Calls a node that has the value in a key: copies hold the same, whatever the call is and whether it fits.
+fn call(value: &Value, limiter: &AnyLimiter<'_>, words: &str, now: Time) {
+    let mut nodes = Nodes::default();
+    // A set that no node wrote may have two limits of one name, or holds of what it has not.
+    nodes.repeats = value.kind() != Kind::LimitSet;
+    nodes.set_clock(now);
+    let (command, parameters) = words.split_once(' ').expect("a limiter and its parameters");
+    let at = now.as_micros();
+    for (cost, option) in [
+        (1, ""),
+        (1000, " FORCE"),
+        (MAX_COUNT, " RESERVE MAXWAIT 36500d"),
+        (MAX_COUNT, " PARTIAL"),
+        (10, " PARTIAL HOLD a 1s"),
+    ] {
+        // A set of one limit is no value.
+        if !nodes.load(value, Time::LATEST) {
+            return;
+        }
+        nodes.line(&format!("RL.PEEK {KEY} {words} COST {cost} AT {at}"));
+        nodes.line(&format!("RL.{command} {KEY} {parameters} COST {cost} AT {at}{option}"));
+        nodes.line(&format!("RL.SETTLE {KEY} a {words} COST {} AT {at}", cost / 3));
+        nodes.line(&format!("RL.REFUND {KEY} {words} COST {cost} AT {at}"));
+        nodes.line(&format!("RL.INFO {KEY}"));
     }
-    for actual in [0, 1, 1000, MAX_COUNT] {
-        let Some(mut set) = decoded::<LimitSet>(bytes) else { return };
-        let Some(place) = set.find(limiter.name()) else { return };
-        let hold = Hold { id: HELD, ttl: Span::from_millis(1000), most: 3 };
-        if held(&set, HELD, at).is_none() && has_room(&set, &hold, at, 1) {
-            let mut ask = Ask::new(place, at, 10, Manner::Partial);
-            match ask.take_and_hold(&mut set, limiter, &hold) {
-                Ok(taken) => {
-                    assert_eq!(
-                        held(&set, HELD, ask.now()).is_some(),
-                        taken.verdict.admits(),
-                        "held if admitted"
-                    );
-                }
-                Err(error) => assert_eq!(error, Error::TooLong),
-            }
-        }
-        copy(&set);
-        let before = encoded(&set);
-        match Ask::settle_held(&mut set, limiter, HELD, at, actual) {
-            Ok(Some(_)) => assert!(held(&set, HELD, at).is_none(), "a settled hold has ended"),
-            Ok(None) => assert_eq!(encoded(&set), before, "what is not held is not settled"),
-            Err(error) => {
-                assert_eq!(error, Error::TooLong);
-                assert_eq!(encoded(&set), before, "an error changes nothing");
-            }
-        }
-        copy(&set);
+    if matches!(limiter, AnyLimiter::Concurrent(_)) {
+        nodes.line(&format!("RL.RELEASE {KEY} a AT {at}"));
     }
 }

@@ -2,16 +2,18 @@
 //! parameters. The laws hold at each step. As long as the history is one that the limiter's model knows, it decides as
 //! the model does.
 
+use ratelimit_core::state::Log;
 use ratelimit_core::{
     Answer, AnyLimiter, Kind, LimitState, Limiter, MAX_COUNT, Manner, Span, State, Time, Verdict,
     with_limiter,
 };
+use ratelimit_engine::reply::Reply;
 use ratelimit_language::Error;
 use ratelimit_laws::{Case, charged, encoded, knows_its_end, reads_clock, refunded};
 
 use crate::bytes::Bytes;
-use crate::keys::{Keys, T0};
-use crate::lines::{FORM_COUNT, line, parse};
+use crate::lines::{BOUNDS, FORM_COUNT, line, parse};
+use crate::nodes::{KEY, Nodes, T0};
 use crate::oracle::{Model, model};
 
 /// The most steps of a history; the models are slow.
@@ -26,7 +28,7 @@ pub fn check(bytes: &[u8]) {
     let mut words = line(form, &mut bytes);
     let Some(limiter) = parse(&words) else { return };
     let model = model(&limiter, &words);
-    let mut life = Life { keys: Keys::new(), model, heard: T0, retry: Span::ZERO, tame };
+    let mut life = Life { nodes: Nodes::default(), at: T0, model, heard: T0, retry: Span::ZERO, tame };
     for _ in 0..STEPS {
         if bytes.is_empty() {
             break;
@@ -51,8 +53,13 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
+/// What a call replies.
+type Told = Result<(Option<Answer>, Option<u64>), Error>;
+
 struct Life {
-    keys: Keys,
+    nodes: Nodes,
+    /// What the caller's clock shows.
+    at: Time,
     model: Option<Box<dyn Model>>,
     /// The instant of the last request that the model was asked. A refused request leaves no trace in the state, which
     /// can then be asked about an earlier instant; the model cannot.
@@ -74,14 +81,14 @@ impl Life {
         bytes: &mut Bytes<'_>,
     ) {
         let pace = ttl.unwrap_or(limiter.length());
-        self.keys.at = self.moment(pace, step, bytes);
+        self.at = self.moment(pace, step, bytes);
         // In a wild history the callers' clocks have nothing to do with the server's, and no key expires.
         if self.tame {
-            self.keys.set_clock();
+            self.nodes.set_clock(self.at);
         }
-        let at = self.keys.at;
+        let at = self.at;
         let cost = bytes.number(1, MAX_COUNT);
-        let stored = self.keys.stored::<L::State>(limiter.name()).unwrap_or_else(|| limiter.fresh(at));
+        let stored = self.stored(limiter).unwrap_or_else(|| limiter.fresh(at));
         let (now, moved) = reads_clock(limiter, &stored, at, cost);
         if moved.is_some() {
             self.model = None;
@@ -105,20 +112,50 @@ impl Life {
         }
     }
 
+    /// Makes a call. Returns the five integers, a sixth or the only one, or an error.
+    fn ask(&self, command: &str, words: &str) -> Told {
+        match self.nodes.line(&format!("RL.{command} {KEY} {words}")) {
+            Reply::Answer(answer) | Reply::Answers(answer, _) => Ok((Some(answer), None)),
+            Reply::Six(answer, number) | Reply::SixAndEach(answer, number, _) => {
+                Ok((Some(answer), Some(number)))
+            }
+            Reply::Integer(number) => Ok((None, Some(number))),
+            Reply::Error(error) => Err(error),
+            _ => panic!("another reply"),
+        }
+    }
+
+    fn stored<L: Limiter>(&self, limiter: &L) -> Option<L::State> {
+        let (set, _) = self.nodes.limits()?;
+        set.get(set.find(limiter.name())?.stored).cloned()
+    }
+
+    /// After a change at `now`, a key expires some slack after it is fully reset. Its logs are within the operator's bounds.
+    fn expires(&self, now: Time) {
+        let Some((set, expiry)) = self.nodes.limits() else { return };
+        let full = now.max(T0).plus(set.until().since(now));
+        let [least, most] = [2500, 86_400_001].map(Span::from_millis);
+        assert!(expiry >= full.plus(least), "{expiry:?} after {full:?}");
+        assert!(expiry <= full.plus(most) || set.until() == Time::HORIZON, "{expiry:?} after {full:?}");
+        for log in set.limits().filter_map(|limit| limit.state.get::<Log>()) {
+            assert!(log.entries(log.start()) <= BOUNDS.log_entries);
+        }
+    }
+
     /// When the next request comes.
     fn moment(&self, pace: Span, step: u8, bytes: &mut Bytes<'_>) -> Time {
         let pace = pace.as_micros();
         let moment = match step % 8 {
-            0 | 1 => self.keys.at,
-            2 => self.keys.at.plus(Span::from_micros(bytes.number(0, 1000))),
-            3 => self.keys.at.plus(Span::from_micros(pace)),
-            4 => self.keys.at.plus(self.retry),
-            5 if self.tame => self.keys.at.plus(Span::from_micros(pace / 4)),
-            5 => self.keys.at.minus(Span::from_micros(bytes.number(0, 3 * pace))),
+            0 | 1 => self.at,
+            2 => self.at.plus(Span::from_micros(bytes.number(0, 1000))),
+            3 => self.at.plus(Span::from_micros(pace)),
+            4 => self.at.plus(self.retry),
+            5 if self.tame => self.at.plus(Span::from_micros(pace / 4)),
+            5 => self.at.minus(Span::from_micros(bytes.number(0, 3 * pace))),
             6 if !self.tame => {
                 Time::from_micros(bytes.number(Time::EARLIEST.as_micros(), Time::LATEST.as_micros()))
             }
-            _ => self.keys.at.plus(Span::from_micros(bytes.number(0, 3 * pace))),
+            _ => self.at.plus(Span::from_micros(bytes.number(0, 3 * pace))),
         };
         moment.clamp(Time::EARLIEST, Time::LATEST)
     }
@@ -126,14 +163,13 @@ impl Life {
     /// A limiter's own command.
     fn take<L: Limiter>(&mut self, case: &Case<'_, L>, words: &str, cost: u64, manner: Manner) {
         let Case { limiter, state, now, holds, .. } = *case;
-        let (name, capabilities) = (limiter.name(), limiter.capabilities());
-        let (before, lag) = (limiter.gauge(state, now), now.since(self.keys.at));
-        let was_stored = self.keys.stored::<L::State>(name).is_some();
-        let at = self.keys.at.as_micros();
-        let foreseen = self.keys.ask(&[name], "PEEK", &format!("{words} COST {cost} AT {at}"));
+        let capabilities = limiter.capabilities();
+        let (before, lag) = (limiter.gauge(state, now), now.since(self.at));
+        let was_stored = self.stored(limiter).is_some();
+        let at = self.at.as_micros();
+        let foreseen = self.ask("PEEK", &format!("{words} COST {cost} AT {at}"));
         let (command, parameters) = words.split_once(' ').expect("a limiter and its parameters");
-        let told =
-            self.keys.ask(&[name], command, &format!("{parameters} COST {cost} AT {at}{}", option(manner)));
+        let told = self.ask(command, &format!("{parameters} COST {cost} AT {at}{}", option(manner)));
         let (Answer { verdict, gauge }, granted) = match told {
             Ok((answer, granted)) => (answer.expect("an answer"), granted.unwrap_or(cost)),
             Err(error) => return assert_eq!(error, Error::TooLong),
@@ -154,7 +190,7 @@ impl Life {
         if let Verdict::Refuse { retry } = verdict {
             self.retry = retry.unwrap_or_default();
         }
-        let stored = self.keys.stored::<L::State>(name);
+        let stored = self.stored(limiter);
         if !verdict.admits() && !recorded {
             assert_eq!(gauge, before.delayed(lag), "a refusal charges nothing");
             return assert_eq!(stored.map(|stored| encoded(&stored)), was_stored.then(|| encoded(state)));
@@ -173,37 +209,29 @@ impl Life {
         if verdict.admits() && manner == Manner::Strict && !holds && !capabilities.books {
             assert!(after.remaining == before.remaining - granted || after.remaining == 0);
         }
-        self.keys.charged(&[name]);
-        self.keys.expire(now);
+        self.expires(now);
     }
 
-    /// `RL.MULTI`: the limits decide as in the key without the other limit.
+    /// `RL.MULTI`.
     fn joint(&mut self, limits: [&str; 2], step: u8, bytes: &mut Bytes<'_>) {
-        let [Some(first), Some(second)] = limits.map(parse) else { return };
-        let names = [first, second].map(|limiter| with_limiter!(&limiter, limiter => limiter.name()));
+        let [Some(first), Some(_)] = limits.map(parse) else { return };
         self.model = None;
-        self.keys.at = self.moment(names[0].length.span(), step, bytes);
-        let (cost, at, [first, second]) = (bytes.number(0, MAX_COUNT), self.keys.at.as_micros(), limits);
-        let words = format!("AT {at} COST {cost} LIMIT {first} LIMIT {second}");
-        let told = self.keys.ask(&names, "MULTI 1", &words);
-        let admits = told.is_ok_and(|(answer, _)| answer.is_some_and(|answer| answer.verdict.admits()));
-        // A call that is admitted charges no penalty.
-        if admits && cost > 0 && names.iter().any(|name| name.kind != Kind::Strikes) {
-            self.keys.charged(&names);
-        }
+        self.at = self.moment(with_limiter!(&first, limiter => limiter.length()), step, bytes);
+        let (cost, at, [first, second]) = (bytes.number(0, MAX_COUNT), self.at.as_micros(), limits);
+        _ = self.ask("MULTI 1", &format!("AT {at} COST {cost} LIMIT {first} LIMIT {second}"));
     }
 
     /// `RL.REFUND`.
     fn refund<L: Limiter>(&mut self, case: &Case<'_, L>, words: &str, cost: u64) {
         let Case { limiter, state, now, .. } = *case;
-        let (name, at) = (limiter.name(), self.keys.at.as_micros());
+        let at = self.at.as_micros();
         self.model = None;
-        let was_stored = self.keys.stored::<L::State>(name).is_some();
-        let told = self.keys.ask(&[name], "REFUND", &format!("{words} COST {cost} AT {at}"));
-        let look = self.keys.ask(&[name], "PEEK", &format!("{words} COST 0 AT {at}"));
+        let was_stored = self.stored(limiter).is_some();
+        let told = self.ask("REFUND", &format!("{words} COST {cost} AT {at}"));
+        let look = self.ask("PEEK", &format!("{words} COST 0 AT {at}"));
         let [told, look] = [told, look].map(|told| told.expect("an answer").0.map(|answer| answer.gauge));
         assert_eq!(told, look, "the caller's next look");
-        let stored = self.keys.stored::<L::State>(name);
+        let stored = self.stored(limiter);
         if !was_stored {
             return assert!(stored.is_none());
         }
@@ -213,28 +241,26 @@ impl Life {
         knows_its_end(limiter, &expected, now);
         match stored {
             Some(stored) => assert_eq!(encoded(&stored), encoded(&expected)),
-            None => assert!(expected.until(limiter.length()) <= self.keys.at, "only what is full is deleted"),
+            None => assert!(expected.until(limiter.length()) <= self.at, "only what is full is deleted"),
         }
-        self.keys.gave_back();
-        self.keys.expire(now);
+        self.expires(now);
     }
 
     /// `RL.RENEW` and `RL.RELEASE`.
     fn act<L: Limiter>(&mut self, case: &Case<'_, L>, ttl: Span, renews: bool) {
         let Case { limiter, now, holds, .. } = *case;
         self.model = None;
-        let was_stored = self.keys.stored::<L::State>(limiter.name()).is_some();
-        let (id, at) = (limiter.lease_id().expect("the id of a lease"), self.keys.at.as_micros());
+        let was_stored = self.stored(limiter).is_some();
+        let (id, at) = (limiter.lease_id().expect("the id of a lease"), self.at.as_micros());
         let (command, begin) =
             if renews { ("RENEW", format!("{}ms ", ttl.as_millis_up())) } else { ("RELEASE", String::new()) };
         let words = format!("{begin}{} AT {at}", id.escape_ascii());
-        let acted = self.keys.ask(&[limiter.name()], command, &words);
+        let acted = self.ask(command, &words);
         assert_eq!(acted, Ok((None, Some(holds.into()))));
         if holds {
-            self.keys.gave_back();
-            self.keys.expire(now);
+            self.expires(now);
         }
-        let Some(stored) = self.keys.stored::<L::State>(limiter.name()) else {
+        let Some(stored) = self.stored(limiter) else {
             return assert!(!was_stored || holds && !renews);
         };
         assert!(!holds || stored.last() == now);

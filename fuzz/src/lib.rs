@@ -9,7 +9,6 @@
 mod bytes;
 pub mod decode;
 pub mod history;
-mod keys;
 mod lines;
 mod nodes;
 mod oracle;

@@ -13,8 +13,8 @@ use ratelimit_laws::{charged, decoded, encoded};
 
 use crate::bytes::Bytes;
 use crate::decode::HELD;
-use crate::keys::T0;
 use crate::lines::{BOUNDS, CENTURY, FORM_COUNT, line, parse, template};
+use crate::nodes::T0;
 
 /// A file of the corpus: its name and its bytes.
 pub type Seed = (String, Vec<u8>);
@@ -123,7 +123,7 @@ fn lives() -> Vec<Seed> {
     let lives = (0..2 * FORM_COUNT).map(|first| {
         let mut life = vec![first];
         life.extend(parameters(first % FORM_COUNT));
-        for step in 0..40u8 {
+        for step in 0..20u8 {
             life.push(step.wrapping_mul(37));
             (0..3).for_each(|number| put(&mut life, u64::from(step) * number % 11));
         }
@@ -344,7 +344,7 @@ fn log_that_moves_twice() -> Vec<u8> {
 }
 
 fn of_form(form: u8) -> Vec<u8> {
-    let ((name, state), changes) = run(form, 150);
+    let ((name, state), changes) = run(form, 20);
     input(name.kind, form, &state, &changes)
 }
 
@@ -364,11 +364,11 @@ fn input_under(parameters: &[u8], kind: Kind, form: u8, state: &[u8], changes: &
     input
 }
 
-/// The name and the bytes of a limit after this many charges, a few microseconds apart, and the changes of ten more.
+/// The name and the bytes of a limit after this many charges, a few microseconds apart, and the changes of five more.
 fn run(form: u8, charges: u64) -> ((Name, Vec<u8>), Vec<u8>) {
     let parameters = parameters(form);
     let (mut name, mut state, mut before, mut changes) = (None, None, None, Vec::new());
-    for charge in 0..charges + 10 {
+    for charge in 0..charges + 5 {
         let words = line(form, &mut Bytes(&parameters)).replace("holder", &format!("{charge}-"));
         let limiter = parse(&words).expect("good parameters");
         let now = T0.plus(Span::from_micros(50 * charge + charge % 7));

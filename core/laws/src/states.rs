@@ -38,6 +38,18 @@ pub fn apply<S: State>(state: &mut S, change: &[u8]) {
     copy(state);
 }
 
+/// Applies the bytes of one change, and checks nothing.
+pub fn obey<S: State>(state: &mut S, change: &[u8]) {
+    state.apply(S::decode_change(&mut Reader::new(change)).expect("a change"));
+}
+
+/// Charges a state with a change that is encoded and decoded as on a replica, and checks nothing.
+pub fn charge<L: Limiter>(limiter: &L, state: &mut L::State, now: Time, cost: u64) {
+    let mut change = Vec::new();
+    L::State::encode_change(&limiter.charge(state, now, cost), &mut change);
+    obey(state, &change);
+}
+
 /// The state after a charge.
 pub fn charged<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) -> L::State {
     after(state, &limiter.charge(state, now, cost))

@@ -166,37 +166,6 @@ impl Pool {
     fn held_by(&self, tenant: &str) -> u64 {
         self.held.iter().filter(|(_, wish)| wish.tenant == tenant).map(|(_, wish)| wish.cost).sum()
     }
-
-    /// Another tenant holds everything while callers arrive: for each tenant its weight, and how many of them. Then its leases end
-    /// one by one.
-    fn fill<const N: usize>(&mut self, wants: [(&'static str, u32, usize); N]) -> [u64; N] {
-        for _ in 0..self.capacity {
-            self.wait(of("before"));
-        }
-        for (tenant, weight, count) in wants {
-            (0..count).for_each(|_| self.wait(Wish { weight: Some(weight), ..of(tenant) }));
-        }
-        for _ in 0..self.capacity {
-            self.end(0);
-        }
-        wants.map(|(tenant, ..)| self.held_by(tenant))
-    }
-
-    /// Leases end one by one, each with a new caller of its tenant behind it. Returns the number of grants to a tenant.
-    fn turn_over(&mut self, ends: usize, tenant: &str) -> usize {
-        let mut grants = 0;
-        for _ in 0..ends {
-            if self.held.is_empty() {
-                break;
-            }
-            let before = self.next;
-            let wish = self.end(0);
-            self.wait(wish);
-            let new = self.held.iter().filter(|(id, wish)| *id >= before && wish.tenant == tenant);
-            grants += new.count();
-        }
-        grants
-    }
 }
 
 fn claim_of(claim: &Claim) -> Claim<&[u8]> {
@@ -206,70 +175,6 @@ fn claim_of(claim: &Claim) -> Claim<&[u8]> {
 
 fn name() -> Name {
     Name::of::<Leases>(Length::NONE)
-}
-
-#[test]
-fn leases_are_filled_up_progressively() {
-    assert_eq!(Pool::of(120).fill([("a", 1, 1000), ("b", 1, 60), ("c", 1, 10)]), [55, 55, 10]);
-    assert_eq!(Pool::of(120).fill([("a", 1, 1000), ("b", 1, 50), ("c", 1, 10)]), [60, 50, 10]);
-    assert_eq!(Pool::of(120).fill([("a", 6, 1000), ("b", 4, 1000), ("c", 2, 1000)]), [60, 40, 20]);
-    assert_eq!(Pool::of(10).fill([("a", 5, 99), ("b", 3, 99), ("c", 2, 99)]), [5, 3, 2]);
-}
-
-#[test]
-fn the_next_lease_goes_to_a_newcomer_and_not_to_one_that_holds_all() {
-    let mut pool = Pool::of(15);
-    (0..115).for_each(|_| pool.wait(of("many")));
-    pool.wait(of("new"));
-    pool.end(0);
-    assert_eq!((pool.held_by("many"), pool.held_by("new")), (14, 1));
-}
-
-#[test]
-fn callers_without_a_tenant_are_one_tenant_beside_the_others() {
-    let mut pool = Pool::of(4);
-    (0..9).for_each(|_| pool.wait(of("")));
-    (0..9).for_each(|_| pool.wait(of("a")));
-    for _ in 0..4 {
-        pool.end(0);
-    }
-    assert_eq!((pool.held_by(""), pool.held_by("a")), (2, 2));
-}
-
-#[test]
-fn nobody_that_holds_nothing_starves_while_leases_of_others_end() {
-    // A cost of 10 of 10 beside two tenants of cost 1.
-    let mut pool = Pool::of(10);
-    (0..20).for_each(|_| pool.wait(of("a")));
-    (0..20).for_each(|_| pool.wait(of("b")));
-    pool.wait(Wish { cost: 10, ..of("large") });
-    let grants = pool.turn_over(310, "large");
-    assert!((8..=11).contains(&grants), "{grants} of 310");
-
-    // A weight of 1 among eleven of weight 2 on 10 slots.
-    let mut pool = Pool::of(10);
-    for tenant in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"] {
-        (0..3).for_each(|_| pool.wait(Wish { weight: Some(2), ..of(tenant) }));
-    }
-    pool.wait(Wish { weight: Some(1), ..of("light") });
-    let grants = pool.turn_over(230, "light");
-    assert!((5..=12).contains(&grants), "{grants} of 230");
-
-    // A cost of 2 beside ten of cost 1.
-    let mut pool = Pool::of(10);
-    for tenant in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"] {
-        (0..3).for_each(|_| pool.wait(of(tenant)));
-    }
-    pool.wait(Wish { cost: 2, ..of("large") });
-    let grants = pool.turn_over(240, "large");
-    assert!((8..=12).contains(&grants), "{grants} of 240");
-
-    // A weight of 1 beside one of weight 100, for one slot.
-    let mut pool = Pool::of(1);
-    (0..3).for_each(|_| pool.wait(Wish { weight: Some(100), ..of("heavy") }));
-    pool.wait(Wish { weight: Some(1), ..of("light") });
-    let grants = pool.turn_over(1010, "light");
-    assert!((9..=11).contains(&grants), "{grants} of 1010");
 }
 
 #[test]
@@ -449,31 +354,6 @@ impl Rate {
 }
 
 #[test]
-fn the_grants_of_a_rate_are_as_the_weights() {
-    let mut rate = Rate::new();
-    for (tenant, weight) in [("a", 5), ("b", 3), ("c", 2)] {
-        (0..20).for_each(|_| rate.wait(Wish { weight: Some(weight), ..of(tenant) }));
-    }
-    let grants: Vec<_> = (0..10).map(|_| rate.admit()).collect();
-    assert_eq!(["a", "b", "c"].map(|of| grants.iter().filter(|to| **to == of).count()), [5, 3, 2]);
-
-    let mut rate = Rate::new();
-    for (tenant, weight) in [("a", 3), ("b", 1)] {
-        (0..20).for_each(|_| rate.wait(Wish { weight: Some(weight), ..of(tenant) }));
-    }
-    assert_eq!(rate.grants(8, "a"), 6);
-}
-
-#[test]
-fn who_was_served_alone_does_not_pay_for_it_when_another_joins() {
-    let mut rate = Rate::new();
-    (0..200).for_each(|_| rate.wait(of("a")));
-    assert_eq!(rate.grants(100, "a"), 100);
-    (0..50).for_each(|_| rate.wait(of("b")));
-    assert_eq!(rate.grants(10, "a"), 5);
-}
-
-#[test]
 fn a_weight_is_forgotten_when_its_tenant_neither_holds_nor_waits() {
     let mut rate = Rate::new();
     for _ in 0..20 {
@@ -639,39 +519,23 @@ fn a_line_reads_what_many_tenants_hold_in_steps() {
 }
 
 #[test]
-fn a_settlement_moves_the_turn_both_ways() {
+fn what_was_used_beyond_an_estimate_counts_although_the_tenant_had_left_the_line() {
     let mut rate = Rate::new();
-    for tenant in ["a", "b"] {
-        (0..40).for_each(|_| rate.wait(Wish { cost: 10, ..of(tenant) }));
-    }
-    assert_eq!(rate.grants(2, "a"), 1);
-    // 20 more than the estimate: two grants to b before the next one.
-    rate.lines.correct(&KEY, Rate::name(), b"a", 10, 30);
-    assert_eq!(["b", "b", "a"].map(|_| rate.admit()), ["b", "b", "a"]);
-    // Both stand at 40, then a at 50. All but 1 of each of its last two grants comes back, so it stands at 32, and nothing else does.
-    assert_eq!(["b", "a"].map(|_| rate.admit()), ["b", "a"]);
-    (0..2).for_each(|_| rate.lines.correct(&KEY, Rate::name(), b"a", 10, 0));
-    rate.lines.correct(&KEY, Rate::name(), b"a", 1000, 1);
-    assert_eq!([(); 5].map(|()| rate.admit()), ["a", "b", "a", "b", "a"]);
-    // What is not remembered is not corrected.
-    rate.lines.correct(&KEY, Rate::name(), b"nobody", 10, 30);
+    ["a", "c"].into_iter().chain(["b"; 40]).for_each(|tenant| rate.wait(of(tenant)));
+    assert_eq!([(); 3].map(|()| rate.admit()), ["a", "c", "b"]);
+    rate.lines.correct(&KEY, Rate::name(), b"a", 1, 21);
+    (0..20).for_each(|_| rate.wait(of("a")));
+    assert_eq!(rate.grants(10, "a"), 0);
 }
 
 #[test]
-fn callers_of_a_tenant_are_first_come_first_served_and_critical_ones_before_all() {
+fn a_line_wakes_when_a_lease_ends_of_which_it_learns_later() {
     let mut pool = Pool::of(1);
-    pool.wait(of("before"));
-    pool.wait(Wish { cost: 1, ..of("a") });
-    pool.wait(of("b"));
-    pool.wait(of("a"));
-    pool.wait(Wish { critical: true, ..of("a") });
-    let order: Vec<_> = (0..4)
-        .map(|_| {
-            pool.end(0);
-            (pool.held[0].1.tenant, pool.held[0].1.critical)
-        })
-        .collect();
-    assert_eq!(order[0], ("a", true));
-    assert_eq!(order.iter().filter(|(tenant, _)| *tenant == "b").count(), 1);
-    assert!(order[1..3].contains(&("b", false)), "{order:?}");
+    pool.lines.enter(T0, Time::END, pool.stand(of("bob")));
+    assert_eq!(pool.lines.next_due(), Some(T0.plus(Span::from_millis(TTL))));
+    let tenant = Some(Tenant { name: b"ann", weight: None });
+    let limiter =
+        Concurrent { limit: 1, ttl: millis(10_000), id: b"1", critical: false, tenant, adapt: None };
+    pool.lines.follow(&KEY, name(), Some(&charged(&limiter, None, T0, 1)), T0, T0);
+    assert_eq!(pool.lines.next_due(), Some(T0.plus(Span::from_millis(10_000))));
 }

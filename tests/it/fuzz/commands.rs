@@ -1,10 +1,10 @@
 //! Calls of every command at random, sound and spoilt, on keys of every type, in every way that a call can reach a
 //! server: none does harm, and every reply keeps what it promises.
 //!
-//! What must hold of any call is in `support/fuzz/probe.rs`, and of a reply in `support/fuzz/promises.rs`; here is
-//! what takes further calls to find out. A failure shows the keys and the call as they can be typed into redis-cli.
+//! What must hold of any call is in `support/fuzz/probe.rs`, and of a reply in `support/fuzz/promises.rs`. That a request is
+//! admitted at its retry, and what remains is, is a law (`core/laws`). A failure shows the keys and the call as they can be typed into redis-cli.
 
-use redis::{Connection, Value};
+use redis::Connection;
 
 use crate::support::dice::Dice;
 use crate::support::fuzz::caller::{Caller, OTHERS, make_others};
@@ -13,10 +13,10 @@ use crate::support::fuzz::hostile::spoil;
 use crate::support::fuzz::probe::{Seen, Way, agree, ask};
 use crate::support::fuzz::promises::{Decision, check_cost, decisions};
 use crate::support::fuzz::request::Request;
-use crate::support::fuzz::{count, rounds, typed};
-use crate::support::{LATEST, Server, call, call_bytes, info, simple, text};
+use crate::support::fuzz::{count, rounds};
+use crate::support::{Server, call, call_bytes, info, simple, text};
 
-/// Calls of a round, each of which may be followed by others.
+/// Calls of a round.
 const CALLS: usize = 2500;
 
 #[test]
@@ -53,7 +53,6 @@ impl Fuzzer {
         text(&mut cons[0], "CONFIG SET slowlog-log-slower-than 5000000");
         // No other call makes room for one that waits, so waits are kept short.
         text(&mut cons[0], "CONFIG SET ratelimit.max-block 3");
-        // A hunger goes by another clock than `AT`: until it ends, a request may be refused at its retry, too.
         text(&mut cons[0], "CONFIG SET ratelimit.hunger 0");
         make_others(&mut cons[0]);
         let caller = Caller::new(commands(), seed);
@@ -83,10 +82,6 @@ impl Fuzzer {
         }
     }
 
-    fn ask(&mut self, request: &Request, sound: bool, way: Way) -> Seen {
-        self.decide(request, sound, way).0
-    }
-
     /// Makes the call and checks what holds of any; and what was decided, for all where there are several.
     fn decide(&mut self, request: &Request, sound: bool, way: Way) -> (Seen, Option<Decision>) {
         let mut keys: Vec<Vec<u8>> =
@@ -111,7 +106,7 @@ impl Fuzzer {
 
     fn check(&mut self, request: &Request, seen: &Seen, decision: Decision) {
         let command = self.caller.command(&request.name()).unwrap();
-        let (limiter, reads) = (command.limiter().map(str::to_string), command.reads());
+        let limiter = command.limiter();
         let at = request.number("AT");
         // An instant before the last charge may move a key whose clock was set back.
         let steady = at.is_some_and(|at| seen.before.iter().all(|look| look.last_charge() <= Some(at)));
@@ -119,69 +114,8 @@ impl Fuzzer {
         if decision.limited == 1 && steady && !counts {
             seen.insist(seen.changed_nothing(), "a refusal must change nothing");
         }
-        if let Some(limiter) = &limiter {
+        if let Some(limiter) = limiter {
             check_cost(request, seen, decision, limiter);
-        }
-        if let Some(at) = at
-            && seen.lasts(5000)
-        {
-            if decision.limited == 1 && decision.retry > 0 && (steady || !reads) {
-                self.follow(request, seen, decision.retry, at);
-            } else if let Some(limiter) =
-                limiter.filter(|name| !["SMOOTH", "CONCURRENT"].contains(&name.as_str()))
-            {
-                self.probe(request, seen, decision, &limiter);
-            }
-        }
-    }
-
-    /// Who comes again when told is admitted, and not a moment earlier.
-    fn follow(&mut self, request: &Request, seen: &Seen, retry: i64, at: u64) {
-        let unit = if request.name().ends_with("THROTTLE") { 1_000_000 } else { 1000 };
-        let then = at.saturating_add(u64::try_from(retry).unwrap().saturating_mul(unit));
-        if then > LATEST.unsigned_abs() {
-            return;
-        }
-        // Asking too early would count.
-        if !request.says("COUNTREFUSED") {
-            let early = self.ask(&request.as_of(then - unit), true, Way::Plain);
-            early.insist(limited(&early) == Some(1), "one unit before its retry a request must be refused");
-        }
-        let there = self.ask(&request.as_of(then), true, Way::Plain);
-        if request.says("RESERVE") && there.error().is_some_and(|error| error.contains("too long")) {
-            return;
-        }
-        if limited(&there) != Some(0) {
-            eprintln!("{} was told {retry}", typed(&seen.words));
-        }
-        there.insist(limited(&there) == Some(0), "at its retry a request must be admitted");
-    }
-
-    /// What is said to remain is what a probe would be admitted with, and one more is too much.
-    fn probe(&mut self, request: &Request, seen: &Seen, decision: Decision, limiter: &str) {
-        if !self.caller.dice.one_in(3) {
-            return;
-        }
-        let mut words = request.words.clone();
-        let options =
-            [("PARTIAL", 1), ("FORCE", 1), ("RESERVE", 1), ("MAXWAIT", 2), ("COST", 2), ("HOLD", 3)];
-        for (option, length) in options {
-            if let Some(place) = words.iter().position(|word| word == option.as_bytes()) {
-                words.drain(place..place + length);
-            }
-        }
-        words.splice(0..2, [b"RL.PEEK".to_vec(), words[1].clone(), limiter.as_bytes().to_vec()]);
-        for (cost, limited_then) in [(decision.remaining, 0), (decision.remaining + 1, 1)] {
-            if cost >= 1 << 53 {
-                continue;
-            }
-            let cost = [b"COST".to_vec(), cost.to_string().into_bytes()];
-            let probe = Request { words: [&words[..], &cost].concat(), places: vec![1] };
-            let told = self.ask(&probe, true, Way::Plain);
-            if limited(&told) != Some(limited_then) {
-                eprintln!("{} was told that {} remain", typed(&seen.words), decision.remaining);
-            }
-            told.insist(limited(&told) == Some(limited_then), "what remains must be admitted, and no more");
         }
     }
 
@@ -211,19 +145,4 @@ fn make_others_again(con: &mut Connection) {
         call(con, &["DEL", key]).unwrap();
     }
     make_others(con);
-}
-
-fn limited(seen: &Seen) -> Option<i64> {
-    let first = match &seen.reply {
-        Value::Array(elements) => elements.first(),
-        _ => None,
-    };
-    match first {
-        Some(Value::Int(limited)) => Some(*limited),
-        // Of several, what holds for all.
-        Some(Value::Array(all)) => {
-            all.first().and_then(|first| if let Value::Int(limited) = first { Some(*limited) } else { None })
-        }
-        _ => None,
-    }
 }

@@ -4,12 +4,12 @@ use std::num::NonZeroU64;
 
 use ratelimit_core::limiter::{Concurrent, Level, Limiter, TokenBucket};
 use ratelimit_core::line::Caller;
-use ratelimit_core::state::codec::Reader;
 use ratelimit_core::state::{Leases, Tenant};
-use ratelimit_core::{Length, Lines, Name, Period, Span, State, Time};
+use ratelimit_core::{Length, Lines, Name, Period, Span, Time};
 
 use super::size::{Ask, POOL, Size};
 use crate::fair::{Call, Fair, Limit, Wish};
+use crate::states::charge;
 
 /// The time between two events at which time passes.
 pub const TICK: Span = Span::from_millis(1000);
@@ -163,12 +163,13 @@ impl Node {
     pub fn charge(&mut self, call: Asked, limit: usize) {
         let cost = self.ask(call).costs[limit];
         if limit == POOL {
-            let table = self.pool.take().unwrap_or_default();
-            self.pool = Some(self.with_pool(call, |pool| charged(pool, table, self.now, cost)));
+            let mut table = self.pool.take().unwrap_or_default();
+            self.with_pool(call, |pool| charge(pool, &mut table, self.now, cost));
+            self.pool = Some(table);
         } else {
             let bucket = self.bucket();
-            let level = self.rate.take().unwrap_or_else(|| bucket.fresh(self.now));
-            self.rate = Some(charged(&bucket, level, self.now, cost));
+            let level = self.rate.get_or_insert_with(|| bucket.fresh(self.now));
+            charge(&bucket, level, self.now, cost);
         }
     }
 }
@@ -186,17 +187,4 @@ pub fn name_of(tenant: u8) -> &'static [u8] {
         2 => b"cid",
         _ => b"dan",
     }
-}
-
-fn charged<L: Limiter>(limiter: &L, mut state: L::State, now: Time, cost: u64) -> L::State {
-    let mut bytes = Vec::new();
-    L::State::encode_change(&limiter.charge(&state, now, cost), &mut bytes);
-    apply(&mut state, &bytes);
-    state
-}
-
-/// Applies a change as a node does that reads its bytes.
-pub fn apply<S: State>(state: &mut S, bytes: &[u8]) {
-    let change = S::decode_change(&mut Reader::new(bytes)).expect("a change that was just encoded");
-    state.apply(change);
 }

@@ -6,11 +6,12 @@ use ratelimit_core::limiter::{Limiter, release};
 use ratelimit_core::state::{Leases, hash_of_id};
 
 use super::event::{Broken, Effect, Event, NO_WAKE_IS_LOST};
-use super::node::{HUNGER, Node, TICK, Works, apply, name_of};
+use super::node::{HUNGER, Node, TICK, Works, name_of};
 use super::rules;
 use super::size::{POOL, RATE};
 use super::trial::{text, ticks};
 use crate::fair::Kind;
+use crate::states::obey;
 
 /// What is used of a grant of two: nothing, which counts as one, or more than was granted.
 const USES: [u8; 2] = [0, 3];
@@ -96,7 +97,7 @@ impl Node {
             if let Some(change) = release(&table, &id, Ending::Well, self.now) {
                 Leases::encode_change(&change, &mut bytes);
             }
-            apply(&mut table, &bytes);
+            obey(&mut table, &bytes);
             self.pool = Some(table);
         }
         self.model.release(POOL, lease.id);

@@ -9,5 +9,5 @@ mod order;
 mod steps;
 
 pub use call::{Call, Comer, Outcome, Tenant, Waiting, Wish};
-pub use limit::{Hunger, Kind, Lease, Limit, units};
-pub use order::{Fair, Kept, Level, Place, Rule, Standing};
+pub use limit::{Hunger, Kind, Lease, Limit};
+pub use order::{Fair, Kept};

@@ -26,25 +26,6 @@ pub struct Fair {
     pub wall: u64,
     /// How long a tenant is hungry.
     pub hunger: u64,
-    /// The rule that orders tenants.
-    pub rule: Rule,
-}
-
-/// A rule that orders the tenants of leases.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rule {
-    /// The rule of fair lines.
-    Fair,
-    /// That of fair lines, but a refusal for the turn only makes a tenant hungry, too.
-    HungryForTurn,
-    /// That of fair lines, but a call leaves room for each of those before it alone.
-    RoomForEach,
-    /// That of fair lines, but a call leaves room for all of those before it together.
-    RoomForAll,
-    /// A simpler one: least held by weight.
-    LeastHeld,
-    /// A simpler one: least tag, whatever a tenant holds.
-    LeastTag,
 }
 
 /// What keeps a call from a limit that has room.
@@ -76,15 +57,7 @@ pub struct Standing {
 
 impl Fair {
     pub fn new(limits: Vec<Limit>) -> Fair {
-        Fair {
-            limits,
-            waiting: Vec::new(),
-            arrivals: 0,
-            steady: 0,
-            wall: 0,
-            hunger: 1_000_000,
-            rule: Rule::Fair,
-        }
+        Fair { limits, waiting: Vec::new(), arrivals: 0, steady: 0, wall: 0, hunger: 1_000_000 }
     }
 
     pub fn find(&self, caller: u64) -> Option<&Waiting> {
@@ -137,13 +110,10 @@ impl Fair {
         let is_bucket = matches!(limit.kind, Kind::Bucket { .. });
         let tag = limit.start(wish.tenant) + units(if is_bucket { 1 } else { wish.cost }, weight);
         let held = limit.held(wish.tenant, self.wall);
-        let level = self.level(wish);
-        match self.rule {
-            _ if is_bucket => Place { class: 1, level: zero, tag, arrival },
-            Rule::LeastTag => Place { class: 1, level: zero, tag, arrival },
-            Rule::LeastHeld => Place { class: 2, level, tag: 0, arrival },
-            _ if held == 0 && tag <= limit.virtual_time => Place { class: 1, level: zero, tag, arrival },
-            _ => Place { class: 2, level, tag, arrival },
+        if is_bucket || held == 0 && tag <= limit.virtual_time {
+            Place { class: 1, level: zero, tag, arrival }
+        } else {
+            Place { class: 2, level: self.level(wish), tag, arrival }
         }
     }
 
@@ -218,11 +188,7 @@ impl Fair {
         let own = self.level(wish);
         let compares = !wish.critical && place.class > 1;
         let (mut together, others): (Vec<&Standing>, Vec<&Standing>) =
-            before.iter().partition(|other| match self.rule {
-                Rule::RoomForEach => false,
-                Rule::RoomForAll => true,
-                _ => other.wish.critical || compares && self.level(&other.wish) < own,
-            });
+            before.iter().partition(|other| other.wish.critical || compares && self.level(&other.wish) < own);
         together.sort_by_key(|other| {
             let level = if other.wish.critical { Level::from_integer(0) } else { self.level(&other.wish) };
             // The tag counts although the turn of some has come.

@@ -7,7 +7,7 @@
 
 use super::call::{Call, Comer, Outcome, Tenant, Waiting, Wish};
 use super::limit::{Hunger, Kind, Lease, units, whole_units};
-use super::order::{Fair, Rule};
+use super::order::Fair;
 
 impl Fair {
     /// Lets time pass.
@@ -76,7 +76,7 @@ impl Fair {
         let is_leases = matches!(limit.kind, Kind::Leases { .. });
         let for_room = !limit.has_room(wish, self.wall);
         // Else tenants that ask less often than once a hunger would keep a free slot for one another, and no one would use it.
-        let is_new = for_room || limit.hungry.contains_key(&wish.tenant) || self.rule == Rule::HungryForTurn;
+        let is_new = for_room || limit.hungry.contains_key(&wish.tenant);
         if refusing == [wish.limit]
             && fits
             && is_leases

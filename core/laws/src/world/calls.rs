@@ -265,7 +265,7 @@ impl World {
 }
 
 /// After which time a refused call may be admitted, if ever.
-fn retry_of(reply: &Reply) -> Option<Span> {
+pub(super) fn retry_of(reply: &Reply) -> Option<Span> {
     match reply {
         Reply::Answer(answer)
         | Reply::Six(answer, _)

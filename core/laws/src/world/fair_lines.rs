@@ -9,8 +9,9 @@ use ratelimit_dice::Dice;
 use ratelimit_engine::memory::{Called, Memory};
 use ratelimit_engine::reply::Reply;
 
+use super::calls::retry_of;
 use super::told::Told;
-use crate::fair::{Call, Fair, Kind, Limit, Outcome, Wish};
+use crate::fair::{Call, Comer, Fair, Kept, Kind, Limit, Outcome, Wish};
 
 pub(super) const POOL: &str = "CONCURRENT pool 4 30s";
 pub(super) const SHARE: &str = "TOKENBUCKET share 4 1 5s";
@@ -247,11 +248,18 @@ impl FairLines {
             let is_renewed = reply.is_some_and(Reply::is_admission);
             return if is_renewed { Ok(true) } else { Err("a lease that is held is not renewed".into()) };
         }
+        let ends = model.kept_until(&call).filter(|_| told.block.is_none());
         let outcome = model.fair.arrive(&call, told.block.is_some());
         match (&outcome, called) {
             (Outcome::Waits(number), Called::Waits(caller)) => _ = model.callers.insert(*caller, *number),
             (Outcome::Admitted, Called::Replied(reply)) if reply.is_admission() => model.hold(told),
-            (Outcome::Refused(_), Called::Replied(reply)) if !reply.is_admission() => {}
+            (Outcome::Refused(_), Called::Replied(reply)) if !reply.is_admission() => {
+                let left = ends.map(|ends| ends.saturating_sub(model.fair.steady).max(1000));
+                let retry = retry_of(reply).map(Span::as_micros);
+                if left.is_some() && left != retry {
+                    return Err(format!("until the first hunger ends: {left:?}, and the retry is {retry:?}"));
+                }
+            }
             _ => return Err(format!("by the model of fair lines: {outcome:?} in {:?}", model.fair)),
         }
         Ok(true)
@@ -310,6 +318,15 @@ impl FairLines {
 }
 
 impl Modelled {
+    /// When the first of the hungers ends that keep a call from its limit, which has room.
+    fn kept_until(&self, call: &Call) -> Option<u64> {
+        let wish = call.wishes.iter().find(|wish| self.fair.limits[0].has_room(wish, self.fair.wall))?;
+        match self.fair.kept(wish, Comer::Passes)? {
+            Kept::UntilHungerEnds(ends) => Some(ends),
+            Kept::ByCallers => None,
+        }
+    }
+
     /// Notes what a call holds of a bucket.
     fn hold(&mut self, told: &Told<'_>) {
         if let (Some(id), Some(ttl)) = (told.id, told.ttl) {

@@ -8,8 +8,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use ratelimit_core::limiter::{Concurrent, Limiter};
-use ratelimit_core::state::codec::Reader;
-use ratelimit_core::{Span, State, Time, Verdict};
+use ratelimit_core::{Span, Verdict};
 use ratelimit_laws::*;
 
 use super::T0;
@@ -26,13 +25,6 @@ pub fn each<T>(values: impl Strategy<Value = T>, mut calls: impl FnMut(T) -> usi
     while called < CALLS {
         called += calls(values.new_tree(&mut runner).expect("values").current());
     }
-}
-
-/// Charges a state with a change that is encoded and decoded as on a replica.
-pub fn charge<L: Limiter>(limiter: &L, state: &mut L::State, now: Time, cost: u64) {
-    let mut change = Vec::new();
-    L::State::encode_change(&limiter.charge(state, now, cost), &mut change);
-    state.apply(L::State::decode_change(&mut Reader::new(&change)).expect("a change"));
 }
 
 /// Checks that a limiter and its model decide the same on generated histories. `limiter(p, i)` is the limiter of the

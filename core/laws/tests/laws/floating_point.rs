@@ -10,10 +10,10 @@ use proptest::prelude::*;
 use ratelimit_core::limiter::{Amount, Limiter};
 use ratelimit_core::{AnyLimiter, Span, State, Verdict};
 use ratelimit_language::{Arguments, Bounds, Request, find, shed};
-use ratelimit_laws::ratio;
+use ratelimit_laws::{charge, ratio};
 
 use super::T0;
-use super::differential::{charge, each};
+use super::differential::each;
 use super::histories::Step;
 
 /// Guava's two limiters. Times are in microseconds.

@@ -47,7 +47,6 @@ mod one_key;
 mod penalty;
 mod refunds;
 mod sessions;
-mod simulation;
 mod sketch;
 mod top;
 mod world;

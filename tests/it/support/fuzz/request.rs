@@ -22,14 +22,6 @@ impl Request {
         std::str::from_utf8(self.words.get(place + 1)?).ok()?.parse().ok()
     }
 
-    /// The same call as of another instant.
-    pub fn as_of(&self, at: u64) -> Request {
-        let mut request = self.clone();
-        let place = self.words.iter().position(|word| word == b"AT").unwrap();
-        request.words[place + 1] = at.to_string().into_bytes();
-        request
-    }
-
     pub fn push(&mut self, word: &str) {
         self.words.push(word.as_bytes().to_vec());
     }

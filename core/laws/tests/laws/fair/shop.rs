@@ -1,51 +1,64 @@
-//! A shop: leases of one limit, for which the callers of several tenants wait.
+//! A node in memory whose callers take leases of the key `pool` for their tenants, or tokens of the key `share`.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use ratelimit_laws::fair::{Call, Limit, Outcome, Rule, Tenant, Wish};
+use ratelimit_core::Span;
+use ratelimit_core::line::Caller;
+use ratelimit_engine::memory::{Called, Memory};
+use ratelimit_engine::reply::Reply;
+use ratelimit_laws::set;
 
-use super::pair::Pair;
+use super::super::T0;
 
 /// A tenant, all of whose calls are alike.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Customer {
-    pub tenant: Tenant,
+    pub tenant: u64,
     pub weight: u64,
     pub cost: u64,
 }
 
 /// A tenant of weight 1 whose calls cost 1.
-pub fn plain(tenant: Tenant) -> Customer {
+pub fn plain(tenant: u64) -> Customer {
     Customer { tenant, weight: 1, cost: 1 }
 }
 
+/// A granted call: its id, and whose it is.
+pub type Grant = (u64, Customer);
+
 pub struct Shop {
-    pub pair: Pair,
+    pub memory: Memory,
     pub capacity: u64,
     ids: u64,
-    /// The leases that are held, in the order of their grants: the id, and the index of the tenant.
-    pub held: VecDeque<(u64, Customer)>,
+    waiting: BTreeMap<Caller, Grant>,
+    /// The leases that are held, in the order of their grants.
+    pub held: VecDeque<Grant>,
     /// The tenants, in the order of their grants.
-    pub grants: Vec<Tenant>,
-    calls: BTreeMap<u64, Customer>,
+    pub grants: Vec<u64>,
 }
 
-/// A long time, in microseconds.
-pub const YEARS: u64 = 1_000_000_000_000_000;
-
-/// The tenant that holds all leases at first.
-pub const BLOCKER: Tenant = 999;
+/// A line wakes at most once in a millisecond.
+const MOMENT: Span = Span::from_millis(2);
 
 impl Shop {
-    pub fn new(capacity: u64, rule: Rule) -> Shop {
-        let pair = Pair::new(vec![Limit::leases()], rule);
-        Shop { pair, capacity, ids: 0, held: VecDeque::new(), grants: Vec::new(), calls: BTreeMap::new() }
+    pub fn new(capacity: u64) -> Shop {
+        let memory = Memory::new(0);
+        memory.set_clock(T0);
+        for (name, value) in [
+            ("max-block", 86_400_000),
+            ("max-waiters-per-key", 10_000),
+            ("max-tenants", 10_000),
+            ("hunger", 1000),
+        ] {
+            assert!(set(&memory, name, value));
+        }
+        Shop { memory, capacity, ids: 0, waiting: BTreeMap::new(), held: VecDeque::new(), grants: Vec::new() }
     }
 
     /// A shop in which another tenant holds all leases until [`Shop::open`].
-    pub fn closed(capacity: u64, rule: Rule) -> Shop {
-        let mut shop = Shop::new(capacity, rule);
-        shop.come(Customer { tenant: BLOCKER, weight: 1, cost: capacity });
+    pub fn closed(capacity: u64) -> Shop {
+        let mut shop = Shop::new(capacity);
+        shop.come(Customer { tenant: 999, weight: 1, cost: capacity });
         shop
     }
 
@@ -55,60 +68,60 @@ impl Shop {
         self.end(0);
     }
 
-    /// A caller comes. It waits if it is refused.
-    pub fn come(&mut self, customer: Customer) {
+    pub fn id(&mut self) -> u64 {
         self.ids += 1;
-        assert_ne!(self.call(customer, self.ids, true), Outcome::Refused(vec![0]));
+        self.ids
     }
 
-    /// A caller asks without waiting. Returns its lease.
-    pub fn ask(&mut self, customer: Customer) -> Option<u64> {
-        self.ids += 1;
-        self.ask_again(customer, self.ids).then_some(self.ids)
-    }
-
-    /// A caller asks without waiting by an id of its own, which is no small number. Returns whether it is admitted.
-    pub fn ask_again(&mut self, customer: Customer, id: u64) -> bool {
-        self.call(customer, id, false) == Outcome::Admitted
-    }
-
-    fn call(&mut self, customer: Customer, id: u64, blocks: bool) -> Outcome {
-        let Customer { tenant, weight, cost } = customer;
-        self.calls.insert(id, customer);
-        let wish =
-            Wish { limit: 0, tenant, weight: Some(weight), cost, most: self.capacity, critical: false };
-        let call = Call { wishes: vec![wish], id, ttl: YEARS, estimated: false };
-        let outcome = self.pair.arrive(&call, blocks, YEARS);
-        if outcome == Outcome::Admitted {
-            self.note(id);
+    /// Makes a call. Returns its reply, or notes that its caller waits.
+    pub fn call(&mut self, line: &str, grant: Grant) -> Option<Reply> {
+        let called = self.memory.call(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+        self.memory.take_effects();
+        match called {
+            Called::Replied(Reply::Error(error)) => panic!("{line}: {error}"),
+            Called::Replied(reply) => Some(reply),
+            Called::Waits(caller) => {
+                self.waiting.insert(caller, grant);
+                None
+            }
         }
-        outcome
     }
 
-    fn note(&mut self, id: u64) {
-        let customer = self.calls[&id];
-        self.held.push_back((id, customer));
-        self.grants.push(customer.tenant);
+    fn lease(&mut self, id: u64, customer: Customer, option: &str) -> bool {
+        let (Customer { tenant, weight, cost }, capacity) = (customer, self.capacity);
+        let line = format!(
+            "RL.CONCURRENT pool {capacity} 9d {id} TENANT t{tenant} WEIGHT {weight} COST {cost}{option}"
+        );
+        let admitted = self.call(&line, (id, customer)).is_some_and(|reply| reply.is_admission());
+        if admitted {
+            self.note((id, customer));
+        }
+        admitted
     }
 
-    /// Ends one of the held leases, and tries those that wait. Returns whose lease it was.
+    /// A caller comes. It waits if it must.
+    pub fn come(&mut self, customer: Customer) {
+        let id = self.id();
+        self.lease(id, customer, " BLOCK 1d");
+    }
+
+    /// A caller asks without waiting. Returns whether it is admitted.
+    pub fn ask(&mut self, id: u64, customer: Customer) -> bool {
+        self.lease(id, customer, "")
+    }
+
+    fn note(&mut self, grant: Grant) {
+        self.held.push_back(grant);
+        self.grants.push(grant.1.tenant);
+    }
+
+    /// Ends one of the held leases, and serves those that wait. Returns whose lease it was.
     pub fn end(&mut self, nth: usize) -> Customer {
         let (id, customer) = self.held.remove(nth).expect("a lease");
-        assert!(self.pair.act(0, id, None));
-        self.serve();
+        let reply = self.call(&format!("RL.RELEASE pool {id}"), (id, customer));
+        assert!(matches!(reply, Some(Reply::Integer(1))), "{id} is not held");
+        self.pass(MOMENT);
         customer
-    }
-
-    /// Lets time pass, in which hunger can end.
-    pub fn pass(&mut self, micros: u64) {
-        self.pair.pass(micros);
-        self.serve();
-    }
-
-    fn serve(&mut self) {
-        for id in self.pair.serve() {
-            self.note(id);
-        }
     }
 
     /// Ends the lease of this id.
@@ -117,22 +130,41 @@ impl Shop {
         self.end(nth);
     }
 
-    /// The oldest lease ends again and again, and its caller comes again.
-    pub fn turn_over(&mut self, times: usize) {
-        for _ in 0..times {
-            let customer = self.end(0);
-            self.come(customer);
+    /// Lets time pass, in which callers are served. Returns their calls.
+    pub fn pass(&mut self, span: Span) -> Vec<Grant> {
+        let ended = self.memory.advance(span);
+        self.memory.take_effects();
+        let grants: Vec<Grant> = ended
+            .iter()
+            .map(|ended| {
+                assert!(ended.reply.is_admission(), "a caller waits in vain");
+                self.waiting.remove(&ended.caller).expect("a caller that waits")
+            })
+            .collect();
+        for grant in &grants {
+            self.note(*grant);
         }
+        grants
+    }
+
+    /// The oldest lease ends, and its caller comes again.
+    pub fn turn_over(&mut self) {
+        let customer = self.end(0);
+        self.come(customer);
+    }
+
+    pub fn waits(&self) -> usize {
+        self.waiting.len()
     }
 
     /// What a tenant holds.
-    pub fn holds(&self, tenant: Tenant) -> u64 {
+    pub fn holds(&self, tenant: u64) -> u64 {
         let of_tenant = self.held.iter().filter(|(_, customer)| customer.tenant == tenant);
         of_tenant.map(|(_, customer)| customer.cost).sum()
     }
 
     /// How many grants a tenant got.
-    pub fn granted(&self, tenant: Tenant) -> usize {
+    pub fn granted(&self, tenant: u64) -> usize {
         self.grants.iter().filter(|other| **other == tenant).count()
     }
 }
