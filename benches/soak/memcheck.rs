@@ -23,7 +23,7 @@ impl Memcheck {
 
     /// The program that becomes the server.
     pub fn launcher(&self) -> Vec<String> {
-        let suppressions = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/valgrind.supp");
+        let suppressions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/valgrind.supp");
         let mut words: Vec<String> = [
             "valgrind",
             "--tool=memcheck",

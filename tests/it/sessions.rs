@@ -52,13 +52,11 @@ impl Node for OnServer<'_> {
             reply = reply.take().or_else(|| client.poll());
             reply.is_some() || waits(&mut self.con) > before
         });
-        match reply {
-            Some(reply) => Err(simple(&reply)),
-            None => {
-                self.callers.push((caller.into(), client));
-                Ok(())
-            }
+        if let Some(reply) = reply {
+            return Err(simple(&reply));
         }
+        self.callers.push((caller.into(), client));
+        Ok(())
     }
 
     fn hang_up(&mut self, caller: &str) {

@@ -20,7 +20,7 @@ pub use case::{Case, knows_its_end, reads_clock};
 pub use filling::{Want, fill};
 pub use found::{FoundAnswer, FoundLimit, FoundTable};
 pub use ledger::{Action, Book, Ledger, Seen, charges, missing_batches, opened_windows, owed};
-pub use setting::set;
+pub use session::set;
 pub use states::{apply, charge, charged, copy, decoded, encoded, rebased, refunded};
 
 use num_rational::BigRational;

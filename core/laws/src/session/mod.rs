@@ -42,7 +42,7 @@ use std::path::{Path, PathBuf};
 pub use line::{Session, T0};
 pub use memory::InMemory;
 pub use run::{Node, run};
-pub(crate) use setting::set;
+pub use setting::set;
 
 /// The files of a folder, in order.
 pub fn files(folder: &Path) -> Vec<PathBuf> {

@@ -1,7 +1,7 @@
 //! Calls, and trying callers that wait.
 
 use ratelimit_core::line::Caller;
-use ratelimit_core::{Kind, Span, Time, Verdict};
+use ratelimit_core::{Kind, Span, Time};
 use ratelimit_engine::memory::{Called, Effect};
 use ratelimit_engine::reply::Reply;
 use ratelimit_engine::waiting::{OfDatabase, State};
@@ -9,7 +9,7 @@ use ratelimit_engine::waiting::{OfDatabase, State};
 use super::agreed::reply;
 use super::draw::keys;
 use super::state::{LATEST, MOMENT, World};
-use super::told::Told;
+use super::told::{Told, retry_of};
 
 /// How often the alarm rings at one instant at most.
 const MOST_RINGS: usize = 2000;
@@ -261,19 +261,5 @@ impl World {
             }
         }
         Ok(())
-    }
-}
-
-/// After which time a refused call may be admitted, if ever.
-pub(super) fn retry_of(reply: &Reply) -> Option<Span> {
-    match reply {
-        Reply::Answer(answer)
-        | Reply::Six(answer, _)
-        | Reply::Answers(answer, _)
-        | Reply::SixAndEach(answer, ..) => match answer.verdict {
-            Verdict::Refuse { retry } => retry,
-            Verdict::Admit { .. } => None,
-        },
-        _ => None,
     }
 }

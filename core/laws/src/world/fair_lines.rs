@@ -9,8 +9,7 @@ use ratelimit_dice::Dice;
 use ratelimit_engine::memory::{Called, Memory};
 use ratelimit_engine::reply::Reply;
 
-use super::calls::retry_of;
-use super::told::Told;
+use super::told::{Told, retry_of};
 use crate::fair::{Call, Comer, Fair, Kept, Kind, Limit, Outcome, Wish};
 
 pub(super) const POOL: &str = "CONCURRENT pool 4 30s";

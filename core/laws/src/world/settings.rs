@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ratelimit_engine::memory::Memory;
 
-use crate::session::set;
+use crate::set;
 
 /// The settings that were changed, by name.
 #[derive(Default)]

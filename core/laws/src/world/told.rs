@@ -1,6 +1,7 @@
 //! What a call says, as far as the checks must know it.
 
-use ratelimit_core::{Manner, Span};
+use ratelimit_core::{Manner, Span, Verdict};
+use ratelimit_engine::reply::Reply;
 
 pub(super) struct Told<'c> {
     pub(super) words: Vec<&'c str>,
@@ -131,4 +132,18 @@ fn duration(word: &str) -> Option<Span> {
         _ => return None,
     };
     Some(Span::from_millis(digits.parse::<u64>().ok()? * unit))
+}
+
+/// After which time a refused call may be admitted, if ever.
+pub(super) fn retry_of(reply: &Reply) -> Option<Span> {
+    match reply {
+        Reply::Answer(answer)
+        | Reply::Six(answer, _)
+        | Reply::Answers(answer, _)
+        | Reply::SixAndEach(answer, ..) => match answer.verdict {
+            Verdict::Refuse { retry } => retry,
+            Verdict::Admit { .. } => None,
+        },
+        _ => None,
+    }
 }
