@@ -9,7 +9,7 @@ use redis::Connection;
 use super::{Replied, as_read, on_memory, on_server, restored};
 use crate::support::dice::Dice;
 use crate::support::wall_clock::WallClock;
-use crate::support::{dump_bytes, refused, text};
+use crate::support::{T0, dump_bytes, refused, text};
 
 const CALLS: &str = include_str!("calls.txt");
 const KEYS: [&str; 4] = ["ann", "bob", "team", "pool"];
@@ -33,9 +33,10 @@ fn kinds() -> Vec<&'static str> {
     CALLS.lines().skip(1).collect()
 }
 
-/// A call of any kind.
-pub fn any_call(dice: &mut Dice, now: u64) -> String {
-    filled(dice.pick(&kinds()).trim_start_matches("! "), dice, now)
+/// What memory replies to a call that does not wait.
+fn replied(memory: &Memory, line: &str) -> Replied {
+    let Called::Replied(reply) = on_memory(memory, line) else { panic!("{line} waits") };
+    as_read(&reply)
 }
 
 /// The first words of a call.
@@ -81,8 +82,7 @@ impl Both {
 
     /// What memory and the server reply.
     fn call(&mut self, line: &str) -> [Replied; 2] {
-        let Called::Replied(memory) = on_memory(&self.memory, line) else { panic!("{line} waits") };
-        [as_read(&memory), on_server(&mut self.con, line)]
+        [replied(&self.memory, line), on_server(&mut self.con, line)]
             .map(|replied| replied.map(|reply| restored(reply, HUNGER)))
     }
 
@@ -136,4 +136,24 @@ fn memory_answers_every_command_as_a_server_does() {
         assert!(most > 20, "{kind}: {replied} replies, {errors} errors");
     }
     assert!(refusals > 300 && keys > 300, "{refusals} refused, {keys} keys compared");
+}
+
+/// A request that is planned does what one without a plan does.
+#[test]
+fn a_request_does_the_same_with_and_without_a_plan() {
+    let [plain, planned] = [0; 2].map(Memory::new);
+    for memory in [&plain, &planned] {
+        memory.set_clock(Time::from_micros(T0));
+        replied(memory, "RL.UNIFORM elsewhere 30s").expect("a gate");
+    }
+    // While somebody waits for any key, all requests are planned.
+    assert!(matches!(on_memory(&planned, "RL.UNIFORM elsewhere 30s BLOCK 1m"), Called::Waits(_)));
+    let (mut dice, kinds) = (Dice::new(13), kinds());
+    for number in 0..30_000 {
+        let kind = dice.pick(&kinds).trim_start_matches("! ");
+        let line = filled(kind, &mut dice, T0 + 20_000 * number);
+        assert_eq!(replied(&plain, &line), replied(&planned, &line), "call {number}: {line}");
+        assert!(number % 100 > 0 || plain.dump() == planned.dump(), "call {number}: {line}");
+    }
+    assert_eq!([&plain, &planned].map(|memory| memory.node().waiting.is_anybody()), [false, true]);
 }

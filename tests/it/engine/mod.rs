@@ -1,13 +1,7 @@
-//! The engine in memory. `histories.rs` and `lines.rs` compare it with a server: it answers every command as a server does. So what the
-//! other files, the page, the laws and the fuzzer find of it holds for the module.
+//! The engine in memory answers every command as a server does. So what sessions, pages, the laws and the fuzzer find of it holds for
+//! the module.
 
-mod explains;
 mod histories;
-mod lines;
-mod node;
-mod own_commands;
-mod plans;
-mod tables;
 mod worlds;
 
 use ratelimit_engine::memory::{Called, Element, Memory};

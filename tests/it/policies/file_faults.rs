@@ -71,19 +71,6 @@ fn a_folder_that_vanished_is_an_error_until_it_is_back() {
 }
 
 #[test]
-fn a_folder_in_place_of_the_file_is_an_error_and_stays() {
-    let folder = Folder::with(OLD);
-    let server = folder.server(&[]);
-    let con = &mut server.connection();
-    fs::remove_file(folder.file()).unwrap();
-    fs::create_dir(folder.file()).unwrap();
-    fs::write(folder.file().join("treasure"), "").unwrap();
-    assert!(!fails(con, &folder.file()).is_empty());
-    assert_eq!(folder.names(), ["policies"]);
-    assert!(folder.file().join("treasure").exists());
-}
-
-#[test]
 fn what_is_no_file_is_never_replaced() {
     let folder = Folder::with(OLD);
     let server = folder.server(&[]);
@@ -93,6 +80,7 @@ fn what_is_no_file_is_never_replaced() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let _listener = UnixListener::bind(&socket).unwrap();
     fs::create_dir(&inner).unwrap();
+    fs::write(inner.join("treasure"), "").unwrap();
     for other in [&pipe, &socket, &inner] {
         let kind = fs::symlink_metadata(other).unwrap().file_type();
         let unchanged = || fs::symlink_metadata(other).unwrap().file_type() == kind;
@@ -111,65 +99,48 @@ fn what_is_no_file_is_never_replaced() {
     // A link to a file that is missing by now.
     assert_eq!(text(con, "RL.POLICY SAVE"), "1");
     assert_eq!(folder.names(), ["folder", "link", "pipe", "policies", "socket"]);
+    assert!(inner.join("treasure").exists());
 }
 
 #[test]
-fn a_place_where_nobody_may_write_is_an_error() {
+fn a_place_where_the_server_may_not_write_is_an_error() {
     // Even root makes no files there.
-    let server = Server::start(&["--ratelimit.policy-file", "/proc/policies"]);
-    let con = &mut server.connection();
-    set(con, "api LIMIT GCRA 9 10 1s");
-    assert!(!fails(con, Path::new("/proc/policies")).is_empty());
-
-    let folder = Folder::with(OLD);
+    let folder = Folder::new();
+    symlink("/proc/policies", folder.file()).unwrap();
     let server = folder.server(&[]);
     let con = &mut server.connection();
-    fs::remove_file(folder.file()).unwrap();
-    symlink("/proc/version", folder.file()).unwrap();
-    assert!(!fails(con, &folder.file()).is_empty());
-    assert_eq!(fs::read_link(folder.file()).unwrap(), Path::new("/proc/version"));
-    assert_eq!(folder.names(), ["policies"]);
-}
-
-#[test]
-fn a_folder_in_which_the_server_may_not_write_is_an_error() {
-    let folder = Folder::with(OLD);
-    let file = folder.file();
-    let permit = |bits| fs::set_permissions(folder.path(), fs::Permissions::from_mode(bits)).unwrap();
-    permit(0o555);
-    let Some(server) = without_privileges(&folder) else { return };
-    let server = server.unwrap();
-    let con = &mut server.connection();
     set(con, "api LIMIT GCRA 9 10 1s");
-    assert!(fails(con, &file).starts_with("Permission denied"));
-    assert_eq!((folder.read(), folder.names()), (OLD.into(), vec!["policies".into()]));
-    permit(0o777);
-    assert_eq!(text(con, "RL.POLICY SAVE"), "1");
-    assert!(folder.read().contains("api VERSION 4 LIMIT GCRA 9 10 1s\n"));
+    for place in ["/proc/policies", "/proc/version"] {
+        fs::remove_file(folder.file()).unwrap();
+        symlink(place, folder.file()).unwrap();
+        assert!(!fails(con, &folder.file()).is_empty());
+        assert_eq!(fs::read_link(folder.file()).unwrap(), Path::new(place));
+        assert_eq!(folder.names(), ["policies"]);
+    }
 }
 
 #[test]
 fn a_save_that_is_an_error_has_not_replaced_the_file() {
     let folder = Folder::with(OLD);
     let permit = |bits| fs::set_permissions(folder.path(), fs::Permissions::from_mode(bits)).unwrap();
-    // Files can be made here, and the folder cannot be read.
-    permit(0o333);
+    permit(0o555);
     let Some(server) = without_privileges(&folder) else { return };
     let server = server.unwrap();
     let con = &mut server.connection();
     set(con, "api LIMIT GCRA 9 10 1s");
+    assert!(fails(con, &folder.file()).starts_with("Permission denied"));
+    assert_eq!((folder.read(), folder.names()), (OLD.into(), vec!["policies".into()]));
+    // Files can be made here, and the folder cannot be read.
+    permit(0o333);
     let saved = call(con, &["RL.POLICY", "SAVE"]);
     permit(0o777);
     assert_eq!(saved.is_err(), folder.read() == OLD, "{saved:?}, and the file is {}", folder.read());
+    assert_eq!(text(con, "RL.POLICY SAVE"), "1");
+    assert!(folder.read().contains("api VERSION 4 LIMIT GCRA 9 10 1s\n"));
     assert_eq!(folder.names(), ["policies"]);
-}
-
-#[test]
-fn a_file_that_the_server_may_not_read_is_an_error() {
-    let folder = Folder::with(OLD);
+    // Nor may it read.
     fs::set_permissions(folder.file(), fs::Permissions::from_mode(0o000)).unwrap();
-    let Some(server) = without_privileges(&folder) else { return };
-    let log = server.err().unwrap();
+    let log = without_privileges(&folder).expect("such a user").err().unwrap();
     let told = format!("ratelimit not loaded: cannot read {}: Permission denied", folder.file().display());
     assert!(log.contains(&told), "{log}");
 }

@@ -8,7 +8,7 @@ use super::folder::Folder;
 use super::random::RandomPolicy;
 use super::{get, policies, set, stats};
 use crate::support::dice::Dice;
-use crate::support::{Server, T0, call, ints, text};
+use crate::support::{Server, call, ints, text};
 
 fn mode(file: &Path) -> u32 {
     fs::metadata(file).unwrap().permissions().mode() & 0o7777
@@ -83,11 +83,14 @@ fn the_file_has_a_line_for_each_policy() {
 }
 
 #[test]
-fn a_save_keeps_the_permissions_of_the_file() {
+fn a_save_writes_a_new_file_with_the_permissions_of_the_old_one() {
     let folder = Folder::with("api LIMIT UNIFORM 1s\n");
     let server = folder.server(&[]);
     let con = &mut server.connection();
     let file = folder.file();
+    // Who has the old file open, or another link to it, keeps it as it is.
+    let other = folder.path().join("other");
+    fs::hard_link(&file, &other).unwrap();
     for bits in [0o600, 0o640, 0o644, 0o666, 0o400, 0o755] {
         fs::set_permissions(&file, fs::Permissions::from_mode(bits)).unwrap();
         set(con, "api LIMIT UNIFORM 1s");
@@ -96,7 +99,9 @@ fn a_save_keeps_the_permissions_of_the_file() {
         let version = get(con, "api").0;
         assert!(folder.read().contains(&format!("api VERSION {version} ")), "{bits:o}");
     }
-    assert_eq!(folder.names(), ["policies"]);
+    assert_eq!(fs::read_to_string(&other).unwrap(), "api LIMIT UNIFORM 1s\n");
+    assert_ne!(fs::metadata(&other).unwrap().ino(), fs::metadata(&file).unwrap().ino());
+    assert_eq!(folder.names(), ["other", "policies"]);
 }
 
 #[test]
@@ -120,47 +125,13 @@ fn a_save_follows_a_link_and_leaves_it_a_link() {
     assert_eq!(mode(&elsewhere.file()), 0o640);
     let before = policies(con);
     server.restart();
-    assert_eq!(policies(&mut server.connection()), before);
-}
-
-#[test]
-fn a_save_makes_the_missing_file_that_a_link_leads_to() {
-    let folder = Folder::new();
-    symlink("later", folder.file()).unwrap();
-    let server = folder.server(&[]);
     let con = &mut server.connection();
-    set(con, "api LIMIT UNIFORM 1s");
-    assert_eq!(text(con, "RL.POLICY SAVE"), "1");
-    assert_eq!(folder.names(), ["later", "policies"]);
-    assert_eq!(fs::read_link(folder.file()).unwrap(), Path::new("later"));
-}
-
-#[test]
-fn a_save_writes_a_new_file_and_does_not_change_the_old_one() {
-    let folder = Folder::with("api LIMIT UNIFORM 1s\n");
-    let server = folder.server(&[]);
-    let con = &mut server.connection();
-    // Who has the old file open, or another link to it, keeps it as it is.
-    let other = folder.path().join("other");
-    fs::hard_link(folder.file(), &other).unwrap();
-    set(con, "more LIMIT UNIFORM 1s");
-    text(con, "RL.POLICY SAVE");
-    assert_eq!(fs::read_to_string(&other).unwrap(), "api LIMIT UNIFORM 1s\n");
-    assert_ne!(fs::metadata(&other).unwrap().ino(), fs::metadata(folder.file()).unwrap().ino());
-}
-
-#[test]
-fn a_new_file_is_made_where_none_was() {
-    let folder = Folder::new();
-    let mut server = folder.server(&[]);
-    let con = &mut server.connection();
-    set(con, "api LIMIT GCRA 9 10 1s");
-    ints(con, &format!("RL.ASK key api AT {T0}"));
-    assert_eq!(text(con, "RL.POLICY SAVE"), "1");
-    assert_eq!(folder.names(), ["policies"]);
-    let before = policies(con);
-    server.restart();
-    assert_eq!(policies(&mut server.connection()), before);
+    assert_eq!(policies(con), before);
+    // Also to a file that is missing.
+    fs::remove_file(elsewhere.file()).unwrap();
+    assert_eq!(text(con, "RL.POLICY SAVE"), "2");
+    assert_eq!(elsewhere.names(), ["policies"]);
+    assert_eq!(fs::read_link(folder.file()).unwrap(), Path::new("link"));
 }
 
 #[test]

@@ -1,21 +1,16 @@
 //! Policies: `RL.POLICY`, and `RL.ASK` with its sisters.
 
 mod access;
-mod asked_in_vain;
-mod binds;
-mod bounds;
 mod cluster;
-mod counters;
 mod file_faults;
 mod file_load;
 mod file_save;
 mod file_start;
 mod folder;
 mod garbled;
-mod limit_counters;
 mod random;
 mod refused_at_set;
-mod store;
+mod shown;
 mod survives;
 mod under_load;
 mod wrong_calls;
@@ -62,36 +57,17 @@ fn get(con: &mut Connection, name: &str) -> (u64, String) {
 /// What the calls of a policy led to: admitted, refused, refused in shadow, errors.
 fn stats(con: &mut Connection, name: &str) -> [u64; 4] {
     let reply = text(con, &format!("RL.POLICY STATS {name}"));
-    let fields: Vec<&str> = reply.trim_matches(['[', ']']).split(", ").collect();
-    let [
-        "version",
-        _,
-        "admitted",
-        admitted,
-        "refused",
-        refused,
-        "shadow_refused",
-        shadow,
-        "errors",
-        errors,
-        "limits",
-        ..,
-    ] = fields[..]
-    else {
-        panic!("{reply}")
-    };
-    [admitted, refused, shadow, errors].map(|count| count.parse().unwrap())
+    ["admitted", "refused", "shadow_refused", "errors"].map(|field| numbers(&reply, field)[0])
 }
 
-/// The words of each limit of a policy, and how often it refused a call, and would have refused one as a shadow.
-fn limit_stats(con: &mut Connection, name: &str) -> Vec<(String, [u64; 2])> {
+/// How often each limit of a policy refused a call.
+fn limit_refusals(con: &mut Connection, name: &str) -> Vec<u64> {
     let reply = text(con, &format!("RL.POLICY STATS {name}"));
-    let (_, limits) = reply.split_once("limits, [").expect("the field");
-    let limits = limits.split("[limit, ").skip(1).map(|limit| {
-        let fields: Vec<&str> = limit.split([',', ']']).map(str::trim).collect();
-        let [words, "refused", refused, "shadow_refused", shadow, ..] = fields[..] else { panic!("{reply}") };
-        let counts = [refused, shadow].map(|count| count.parse().unwrap());
-        (words.to_string(), counts)
-    });
-    limits.collect()
+    numbers(&reply, "refused").split_off(1)
+}
+
+/// The numbers behind each of the fields of this name.
+fn numbers(reply: &str, field: &str) -> Vec<u64> {
+    let fields: Vec<&str> = reply.split(['[', ']', ',', ' ']).filter(|word| !word.is_empty()).collect();
+    fields.windows(2).filter(|pair| pair[0] == field).map(|pair| pair[1].parse().unwrap()).collect()
 }

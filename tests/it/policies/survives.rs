@@ -6,13 +6,10 @@ use std::thread::scope;
 use redis::Connection;
 
 use super::folder::Folder;
-use super::random::RandomPolicy;
 use super::{each, get, policies, set, stats};
-use crate::support::contents::{contents, expect_same};
-use crate::support::dice::Dice;
 use crate::support::replicas::{LARGE_BACKLOG, NOWHERE, SLOWLY, STRICT, counter, follow, is_up};
 use crate::support::{
-    AOF_AT_ONCE, SECOND, Server, T0, call, error, info, ints, rewrite_aof, sync, text, wait_for,
+    AOF_AT_ONCE, Server, T0, call, error, info, ints, rewrite_aof, rewrites_aof, sync, text, wait_for,
 };
 
 const SAVES: [&str; 2] = ["--save", "3600 1"];
@@ -30,44 +27,35 @@ fn change(con: &mut Connection) -> (String, String) {
 
 #[test]
 fn policies_survive_a_restart() {
-    let kinds: [(&str, Vec<&str>); 6] = [
-        ("an RDB", SAVES.to_vec()),
-        ("an AOF", AOF_AT_ONCE.to_vec()),
-        ("an AOF without an RDB in it", [&AOF_AT_ONCE[..], &NO_PREAMBLE].concat()),
-        (
-            "an AOF without an RDB in it, on a server that does not say so",
-            [&AOF_AT_ONCE[..], &NO_PREAMBLE, &["--rename-command", "CONFIG", "hidden"]].concat(),
-        ),
-        ("both", [&AOF_AT_ONCE[..], &SAVES].concat()),
-        ("an AOF that a replica wrote", [&AOF_AT_ONCE[..], &NO_PREAMBLE].concat()),
+    let keys_alone = [&AOF_AT_ONCE[..], &NO_PREAMBLE].concat();
+    let hides_settings = [&keys_alone[..], &["--rename-command", "CONFIG", "hidden"]].concat();
+    let kinds: [(&str, &[&str]); 6] = [
+        ("an RDB", &SAVES),
+        ("an AOF", &AOF_AT_ONCE),
+        ("an AOF without an RDB in it", &keys_alone),
+        ("an AOF without an RDB in it, on a server that does not say so", &hides_settings),
+        ("both", &[&AOF_AT_ONCE[..], &SAVES].concat()),
+        ("an AOF that a replica wrote", &keys_alone),
     ];
     for (kind, args) in kinds {
         for rewritten in [false, true] {
-            let mut server = Server::start(&args);
-            let other = Server::start(&[]);
+            let mut server = Server::start(args);
+            let con = &mut server.connection();
             let stored = if kind.ends_with("replica wrote") {
-                follow(&server, other.port);
+                let primary = Server::start(&[]);
+                follow(&server, primary.port);
                 wait_for("the link", || is_up(&server));
-                let stored = change(&mut other.connection());
-                sync(&other, &server);
-                let con = &mut server.connection();
-                wait_for("its own AOF", || {
-                    ["aof_rewrite_in_progress", "aof_rewrite_scheduled"]
-                        .iter()
-                        .all(|field| info(con, "persistence", field).as_deref() == Some("0"))
-                });
+                let stored = change(&mut primary.connection());
+                wait_for("the effects", || policies(con) == stored);
+                wait_for("its own AOF", || !rewrites_aof(con));
                 stored
             } else {
-                change(&mut server.connection())
+                change(con)
             };
-            let con = &mut server.connection();
-            assert_eq!(policies(con), stored, "{kind}");
             if rewritten && args.contains(&"--appendonly") {
                 rewrite_aof(con);
             }
-            if kind.ends_with("replica wrote") {
-                wait_for("the effects", || text(con, "RL.POLICY LIST") == stored.0);
-            }
+            assert_eq!(policies(con), stored, "{kind}");
             server.restart();
             let con = &mut server.connection();
             assert_eq!(policies(con), stored, "{kind}, rewritten: {rewritten}");
@@ -76,33 +64,6 @@ fn policies_survive_a_restart() {
             server.restart();
             assert_eq!(text(&mut server.connection(), "RL.POLICY LIST"), "[api, 2]", "{kind}");
         }
-    }
-}
-
-#[test]
-fn a_change_of_policies_is_a_change_of_the_data_and_an_error_is_none() {
-    let server = Server::start(&AOF_AT_ONCE);
-    let con = &mut server.connection();
-    let changes = |con: &mut Connection| {
-        info(con, "persistence", "rdb_changes_since_last_save").unwrap().parse::<u64>().unwrap()
-    };
-    for (line, changed) in [
-        ("RL.POLICY SET api LIMIT GCRA 9 10 1h", 1),
-        ("RL.POLICY SET api VERSION 1 LIMIT GCRA 9 10 1h", 0),
-        ("RL.POLICY SET api LIMIT GCRA 9 10 0", 0),
-        ("RL.POLICY DEL other", 0),
-        ("RL.POLICY LOAD", 0),
-        ("RL.POLICY GET api", 0),
-        ("RL.POLICY STATS api", 0),
-        ("RL.POLICY LIST", 0),
-        ("RL.POLICY HELP", 0),
-        ("RL.POLICY SAVE", 0),
-        ("RL.POLICY APPLY DEL api", 0),
-        ("RL.POLICY DEL api", 1),
-    ] {
-        let before = changes(con);
-        _ = call(con, &line.split(' ').collect::<Vec<_>>());
-        assert_eq!(changes(con) - before, changed, "{line}");
     }
 }
 
@@ -305,19 +266,6 @@ fn large_tables_reach_replicas_and_the_aof_whatever_comes_between() {
 }
 
 #[test]
-fn a_chain_has_the_policies_of_its_first_node() {
-    let primary = Server::start(&[]);
-    let stored = change(&mut primary.connection());
-    let middle = primary.replica(&STRICT);
-    let last = middle.replica(&STRICT);
-    wait_for("its policies", || policies(&mut last.connection()) == stored);
-    set(&mut primary.connection(), "later LIMIT UNIFORM 1s");
-    sync(&primary, &middle);
-    sync(&primary, &last);
-    assert_eq!(policies(&mut last.connection()), policies(&mut primary.connection()));
-}
-
-#[test]
 fn who_may_change_policies_and_when() {
     let primary = Server::start(&[]);
     let replica = primary.replica(&STRICT);
@@ -339,6 +287,12 @@ fn who_may_change_policies_and_when() {
         }
     }
     assert_eq!(policies(copy), stored);
+    // A replica looks, and what its server refuses is no error of the policy.
+    for call in ["RL.ASK k api", "RL.ASK k missing", "RL.ASKREFUND k api", "RL.ASKSETTLE k api r1 COST 1"] {
+        assert!(error(copy, call).starts_with("READONLY "), "{call}");
+    }
+    assert_eq!(ints(copy, &format!("RL.ASKPEEK k api AT {T0}"))[2], 10);
+    assert_eq!(stats(copy, "api"), [0; 4]);
     // On a writable replica a change is local until the next table of the primary.
     text(copy, "CONFIG SET replica-read-only no");
     set(copy, "own LIMIT UNIFORM 1s");
@@ -448,100 +402,6 @@ fn an_rdb_without_policies_needs_no_module() {
         let dir = with_policies.dir().to_str().unwrap();
         let reader = Server::start(&[&args[..], &["--dir", dir]].concat());
         assert_eq!(super::policies(&mut reader.connection()), stored);
-    }
-}
-
-#[test]
-fn a_replica_peeks_with_the_policy_and_charges_nothing() {
-    let primary = Server::start(&[]);
-    let replica = primary.replica(&STRICT);
-    let (con, copy) = (&mut primary.connection(), &mut replica.connection());
-    set(con, "api LIMIT GCRA 9 10 1h LIMIT FIXEDWINDOW 20 1h ON 2");
-    ints(con, &format!("RL.ASK a api COST 4 HOLD r1 1h AT {T0} KEYS b"));
-    sync(&primary, &replica);
-    let peek = format!("RL.ASKPEEK a api AT {T0} KEYS b");
-    assert_eq!(ints(copy, &peek), ints(con, &peek));
-    let full = format!("RL.ASKPEEK a api FULL AT {T0} KEYS b");
-    assert_eq!(text(copy, &full), text(con, &full));
-    for line in [
-        "RL.ASK a api KEYS b",
-        "RL.ASK a api COST 0 KEYS b",
-        "RL.ASK a missing",
-        "RL.ASKREFUND a api KEYS b",
-        "RL.ASKSETTLE a api r1 COST 1 KEYS b",
-    ] {
-        assert!(error(copy, line).starts_with("READONLY "), "{line}");
-    }
-    // What the server refuses is no error of the policy.
-    assert_eq!(stats(copy, "api"), [0; 4]);
-}
-
-#[test]
-fn random_calls_have_the_same_effects_on_a_replica() {
-    let primary = Server::start(&AOF_AT_ONCE);
-    let replica = primary.replica(&STRICT);
-    let con = &mut primary.connection();
-    let mut dice = Dice::new(51);
-    let mut now = 4_102_444_800 * SECOND;
-    let mut admitted = 0;
-    for number in 0..100 {
-        let policy = RandomPolicy::new(&mut dice);
-        let line = format!("RL.POLICY SET policy{number} {}", policy.words());
-        if call(con, &line.split_whitespace().collect::<Vec<_>>()).is_err() {
-            continue;
-        }
-        for _ in 0..10 {
-            now += dice.below(100_000);
-            let (first, id, hold) = (dice.below(3), dice.below(5), dice.below(3));
-            let options = dice.pick(&["", "FULL", "COST 2", "FORCE", "HOLD held 1m"]);
-            let options = options.replace("held", &format!("held{hold}"));
-            let call_of = match dice.below(5) {
-                0 => format!("RL.ASKREFUND k{first} policy{number}"),
-                1 => format!("RL.ASKSETTLE k{first} policy{number} held{hold} COST 1"),
-                _ => format!("RL.ASK k{first} policy{number} {options}"),
-            };
-            let others = format!("KEYS k{} k{}", (first + 1) % 3, (first + 2) % 3);
-            let line = format!("{call_of} ID id{id} AT {now} {others}");
-            admitted += usize::from(call(con, &line.split_whitespace().collect::<Vec<_>>()).is_ok());
-        }
-    }
-    assert!(admitted > 300, "{admitted}");
-    let before = contents(&primary);
-    assert_eq!(before.len(), 3);
-    sync(&primary, &replica);
-    expect_same(&contents(&replica), &before, "the replica");
-    assert_eq!(policies(&mut replica.connection()), policies(con));
-    assert!(info(&mut replica.connection(), "commandstats", "cmdstat_rl.ask").is_none());
-}
-
-#[test]
-fn one_call_is_one_effect_and_a_refusal_is_none() {
-    let primary = Server::start(&[]);
-    let replica = primary.replica(&STRICT);
-    let con = &mut primary.connection();
-    set(con, "one LIMIT GCRA 0 1 1h");
-    set(con, "several LIMIT GCRA 0 1 1h LIMIT FIXEDWINDOW 9 1h ON 2");
-    let applied = || {
-        sync(&primary, &replica);
-        let stats = info(&mut replica.connection(), "commandstats", "cmdstat_rl.apply").unwrap_or_default();
-        stats.trim_start_matches("calls=").split(',').next().unwrap().parse().unwrap_or(0)
-    };
-    for (line, effects) in [
-        ("RL.ASK a one", 1),
-        ("RL.ASK a one", 1),
-        ("RL.ASK b several KEYS c", 2),
-        ("RL.ASK b several KEYS c", 2),
-        ("RL.ASK new several COST 0 KEYS c", 2),
-        ("RL.ASKPEEK b several KEYS c", 2),
-        ("RL.ASKREFUND new several KEYS other", 2),
-        ("RL.ASKREFUND b several KEYS c", 3),
-        ("RL.ASK d one HOLD r1 1h", 4),
-        ("RL.ASK d one HOLD r1 1h", 4),
-        ("RL.ASKSETTLE d one r2 COST 0", 4),
-        ("RL.ASKSETTLE d one r1 COST 0", 5),
-    ] {
-        ints(con, line);
-        assert_eq!(applied(), effects, "{line}");
     }
 }
 

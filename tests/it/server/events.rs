@@ -58,6 +58,22 @@ const LINES: &[&str] = &[
     "RL.MULTI 2 held new HOLD a 1h LIMIT GCRA 9 1 1h",
     "RL.SETTLE held a GCRA 9 1 1h COST 5",
     "RL.GCRA held 9 1 1h COST 11 HOLD a 1h",
+    "RL.POLICY SET one LIMIT GCRA 0 1 1h",
+    "RL.POLICY SET several LIMIT GCRA 0 1 1h ON 1 LIMIT UNIFORM 1h ON 2 LIMIT UNIFORM 1h ON 3 COST 0",
+    "RL.POLICY SET tried LIMIT GCRA 0 1 1h SHADOW",
+    "RL.ASK asked one",
+    "RL.ASK asked one",
+    "RL.ASK asked one COST 0",
+    "RL.ASKPEEK asked one",
+    "RL.ASK asked one FULL KEYS b",
+    "RL.ASK c several KEYS d e",
+    "RL.ASK c several KEYS d e",
+    "RL.ASK f tried",
+    "RL.ASK f tried",
+    "RL.ASKREFUND f tried",
+    "RL.ASK g one HOLD r1 1h",
+    "RL.ASK g one HOLD r1 1h",
+    "RL.ASKSETTLE g one r1 COST 0",
 ];
 
 #[test]
@@ -90,6 +106,17 @@ fn decisions_are_told_only_if_asked_for() {
             "rl.refuse one",
             "rl.admit held",
             "rl.refuse held",
+            "rl.admit asked",
+            "rl.refuse asked",
+            "rl.refuse asked",
+            "rl.refuse b",
+            "rl.admit c",
+            "rl.admit d",
+            "rl.refuse c",
+            "rl.refuse d",
+            "rl.admit f",
+            "rl.admit f",
+            "rl.admit g",
         ]
     );
     // Class d, and none other.

@@ -18,7 +18,7 @@
 //! | the limiter admits the same requests as its model | |
 //!
 //! A penalty does not admit what remains of its strikes, so `penalty.rs` has its laws. `lines.rs` and `fair.rs` have those of
-//! callers that wait, and `sketch.rs` those of sketches and of counters of frequent keys.
+//! callers that wait, and `sketch.rs` those of sketches and of counters of frequent keys. `tables.rs` sends tables of policies to copies.
 //!
 //! `SMOOTH` and `SHED` are not tested here. `SMOOTH` refuses nothing, and its limit and remaining have another meaning.
 //! `SHED` decides at random. Their own files test traces of their sources, and `floating_point.rs` compares them with
@@ -48,6 +48,7 @@ mod penalty;
 mod refunds;
 mod sessions;
 mod sketch;
+mod tables;
 mod top;
 mod world;
 
