@@ -20,7 +20,6 @@ mod limiters;
 mod multi;
 mod persistence;
 mod policies;
-mod published_cases;
 mod replication;
 mod security;
 mod server;
