@@ -27,9 +27,9 @@ fn apply(memory: &Memory, effect: &Effect) {
 /// A policy of some hundred bytes or a few thousand.
 fn any_policy(dice: &mut Dice) -> String {
     let (number, limits, count) = (dice.below(400), 1 + dice.below(60), 1 + dice.below(99));
-    let limits: String =
-        (1..=limits).map(|minutes| format!(" LIMIT FIXEDWINDOW {count} {minutes}m")).collect();
-    format!("RL.POLICY SET policy{number}{limits}")
+    let limits: Vec<String> =
+        (1..=limits).map(|minutes| format!("LIMIT FIXEDWINDOW {count} {minutes}m")).collect();
+    format!("RL.POLICY SET policy{number} {}", limits.join(" "))
 }
 
 fn with(count: u64, dice: &mut Dice) -> Memory {
@@ -203,7 +203,9 @@ fn copies_have_the_policies_of_their_primary_when_all_is_sent() {
         assert!(!world.sending.is_owed());
         let expected = lines(&world.primary);
         let (of_aof, effects) = world.aof;
-        effects.iter().for_each(|effect| apply(&of_aof, effect));
+        for effect in &effects {
+            apply(&of_aof, effect);
+        }
         for copy in world.replicas.iter().chain([&of_aof]) {
             assert_eq!(lines(copy), expected, "round {round}");
             assert_eq!(copy.node().policies().digest(), world.primary.node().policies().digest());
