@@ -1,13 +1,13 @@
 //! Policies: `RL.POLICY`, and `RL.ASK` with its sisters.
 
 mod access;
-mod cluster;
 mod file_faults;
 mod file_load;
 mod file_save;
 mod file_start;
 mod folder;
 mod garbled;
+mod keys;
 mod random;
 mod refused_at_set;
 mod shown;

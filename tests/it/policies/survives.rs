@@ -7,7 +7,7 @@ use redis::Connection;
 
 use super::folder::Folder;
 use super::{each, get, policies, set, stats};
-use crate::support::replicas::{LARGE_BACKLOG, NOWHERE, SLOWLY, STRICT, counter, follow, is_up};
+use crate::support::replicas::{LARGE_BACKLOG, NOWHERE, SLOWLY, STRICT, attach, counter, follow, is_up};
 use crate::support::{
     AOF_AT_ONCE, Server, T0, call, error, info, ints, rewrite_aof, rewrites_aof, sync, text, wait_for,
 };
@@ -43,8 +43,7 @@ fn policies_survive_a_restart() {
             let con = &mut server.connection();
             let stored = if kind.ends_with("replica wrote") {
                 let primary = Server::start(&[]);
-                follow(&server, primary.port);
-                wait_for("the link", || is_up(&server));
+                attach(&server, &primary);
                 let stored = change(&mut primary.connection());
                 wait_for("the effects", || policies(con) == stored);
                 wait_for("its own AOF", || !rewrites_aof(con));
@@ -109,8 +108,7 @@ fn a_replica_has_the_policies_of_its_primary_whatever_it_had() {
             wait_for("the same policies", || policies(con) == policies(copy));
         };
         // Of a primary without policies, too.
-        follow(&replica, primary.port);
-        wait_for("the link", || is_up(&replica));
+        attach(&replica, &primary);
         same(con, copy);
         assert_eq!(text(copy, "RL.POLICY LIST"), "[]", "{kind}");
         change(con);
@@ -123,8 +121,7 @@ fn a_replica_has_the_policies_of_its_primary_whatever_it_had() {
             if whole {
                 text(con, "DEBUG CHANGE-REPL-ID");
             }
-            follow(&replica, primary.port);
-            wait_for("the link", || is_up(&replica));
+            attach(&replica, &primary);
             assert_eq!(counter(con, "sync_full"), full + u64::from(whole), "{kind}");
             assert_eq!(counter(con, "sync_partial_ok"), partial + u64::from(!whole), "{kind}");
             same(con, copy);
@@ -138,8 +135,7 @@ fn a_replica_has_the_policies_of_its_primary_whatever_it_had() {
         // It keeps them when it is promoted, and its former primary gets those that are set then.
         text(copy, "REPLICAOF NO ONE");
         set(copy, "api LIMIT GCRA 1 10 1h");
-        follow(&primary, replica.port);
-        wait_for("the link", || is_up(&primary));
+        attach(&primary, &replica);
         wait_for("the same policies", || policies(con) == policies(copy));
         assert_eq!(get(con, "api").0, 3, "{kind}");
     }
@@ -332,8 +328,7 @@ fn a_pause_of_writes_holds_changes_and_tables_back() {
         wait_for("a held call", || info(con, "clients", "blocked_clients").as_deref() == Some("1"));
         // A replica that comes online meanwhile gets the table afterwards.
         let another = Server::start(&STRICT);
-        follow(&another, primary.port);
-        wait_for("the link", || is_up(&another));
+        attach(&another, &primary);
         assert_eq!((policies(con), policies(copy)), (stored.clone(), stored.clone()));
         text(con, "CLIENT UNPAUSE");
         changed.join().unwrap();

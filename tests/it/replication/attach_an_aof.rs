@@ -2,7 +2,7 @@
 
 use redis::Connection;
 
-use crate::support::callers::{Tally, callers, finish, propagates, wait_for_a_check, wait_until_unsent};
+use crate::support::callers::{Tally, finish, propagates, unsent_calls, wait_for_a_check, wait_until_unsent};
 use crate::support::contents::{Contents, contents, expect_same};
 use crate::support::load::Load;
 use crate::support::machine::{Machine, persistence};
@@ -17,7 +17,7 @@ const SLOWLY: [&str; 2] = ["--rdb-key-save-delay", "2000"];
 fn an_aof_switched_on_amid_calls_holds_what_came_before_and_after() {
     let machine = Machine::start(&[&ALONE[..], &SLOWLY].concat());
     let con = &mut machine.server.connection();
-    let calls = begin_alone(&machine);
+    let calls = unsent_calls(&machine.server, "a");
 
     text(con, "CONFIG SET appendonly yes");
     wait_for("the rewrite's begin", || persistence(con, "aof_rewrite_in_progress") == "1");
@@ -34,7 +34,7 @@ fn an_aof_switched_on_amid_calls_holds_what_came_before_and_after() {
 fn an_aof_switched_on_while_a_save_runs_holds_what_came_before_and_after() {
     let machine = Machine::start(&[&ALONE[..], &SLOWLY, &["--aof-use-rdb-preamble", "no"]].concat());
     let con = &mut machine.server.connection();
-    let calls = begin_alone(&machine);
+    let calls = unsent_calls(&machine.server, "a");
 
     text(con, "BGSAVE");
     text(con, "CONFIG SET appendonly yes");
@@ -49,7 +49,7 @@ fn an_aof_switched_on_while_a_save_runs_holds_what_came_before_and_after() {
 fn an_aof_switched_off_and_on_again_holds_what_came_meanwhile() {
     let machine = Machine::start(&ALONE);
     let con = &mut machine.server.connection();
-    let calls = begin_alone(&machine);
+    let calls = unsent_calls(&machine.server, "a");
 
     for _ in 0..2 {
         text(con, "CONFIG SET appendonly yes");
@@ -69,7 +69,7 @@ fn an_aof_switched_off_and_on_again_holds_what_came_meanwhile() {
 fn an_aof_switched_on_in_a_transaction_holds_its_calls_before_and_after() {
     let machine = Machine::start(&ALONE);
     let con = &mut machine.server.connection();
-    let calls = begin_alone(&machine);
+    let calls = unsent_calls(&machine.server, "a");
     assert!(!propagates(con));
 
     let script = "for i = 1, 9 do redis.call('RL.GCRA', KEYS[1] .. i, 9, 1, '1h') end";
@@ -90,24 +90,6 @@ fn an_aof_switched_on_in_a_transaction_holds_its_calls_before_and_after() {
     for key in ["inside", "before", "after", "scripted:before:9", "scripted:after:9"] {
         assert!(found.contains_key(&(0, key.to_string())), "{key}");
     }
-}
-
-#[test]
-fn an_aof_that_is_on_from_the_start_holds_the_first_call() {
-    let machine = Machine::start(&AOF_AT_ONCE);
-    assert!(propagates(&mut machine.server.connection()));
-    let calls = callers(&machine.server, "a");
-    calls.goes_on(300);
-    wait_for_a_check(&machine.server);
-    must_come_back(&machine, calls);
-}
-
-/// Calls on a server that sends no effects.
-fn begin_alone(machine: &Machine) -> Load<Tally> {
-    let calls = callers(&machine.server, "a");
-    wait_until_unsent(&machine.server);
-    calls.goes_on(300);
-    calls
 }
 
 fn end_rewrite(con: &mut Connection) {

@@ -5,10 +5,12 @@
 
 use std::fs;
 
-use crate::support::callers::{callers, finish, propagates, wait_for_a_check, wait_until_unsent};
+use crate::support::callers::{
+    callers, finish, propagates, unsent_calls, wait_for_a_check, wait_until_unsent,
+};
 use crate::support::machine::persistence;
 use crate::support::replicas::{
-    LARGE_BACKLOG, NOWHERE, SLOWLY, STRICT, agree, counter, follow, is_up, replicas,
+    LARGE_BACKLOG, NOWHERE, SLOWLY, STRICT, agree, attach, counter, follow, is_up, replicas,
 };
 use crate::support::{Server, fresh_dir, skipped, text, wait_for};
 
@@ -19,9 +21,7 @@ fn replicas_that_attach_leave_and_return_amid_calls_agree() {
         let primary = Server::start(&args);
         let (first, second) = (Server::start(&STRICT), Server::start(&STRICT));
         let con = &mut primary.connection();
-        let calls = callers(&primary, "a");
-        wait_until_unsent(&primary);
-        calls.goes_on(300);
+        let calls = unsent_calls(&primary, "a");
 
         // The second one attaches while the first one gets its copy.
         follow(&first, primary.port);
@@ -41,11 +41,9 @@ fn replicas_that_attach_leave_and_return_amid_calls_agree() {
         wait_for("both to leave", || replicas(con) == 0);
         wait_for_a_check(&primary);
         assert!(propagates(con));
-        follow(&first, primary.port);
-        wait_for("the first one's return", || is_up(&first));
+        attach(&first, &primary);
         calls.goes_on(100);
-        follow(&second, primary.port);
-        wait_for("the second one's return", || is_up(&second));
+        attach(&second, &primary);
         assert_eq!(counter(con, "sync_partial_ok"), partial + 2);
         assert_eq!(counter(con, "sync_full"), full);
 
@@ -59,9 +57,7 @@ fn a_replica_whose_copy_waits_for_a_running_save_agrees() {
     let primary = Server::start(&[&SLOWLY[..], &["--repl-diskless-sync", "no"]].concat());
     let replica = Server::start(&STRICT);
     let con = &mut primary.connection();
-    let calls = callers(&primary, "a");
-    wait_until_unsent(&primary);
-    calls.goes_on(300);
+    let calls = unsent_calls(&primary, "a");
 
     let forks = counter(con, "total_forks");
     text(con, "BGSAVE");
@@ -138,9 +134,7 @@ fn a_replica_that_is_killed_amid_its_copy_leaves_nothing_behind() {
     let primary = Server::start(&[&SLOWLY[..], &["--repl-backlog-ttl", "1"]].concat());
     let (mut first, second) = (Server::start(&STRICT), Server::start(&STRICT));
     let con = &mut primary.connection();
-    let calls = callers(&primary, "a");
-    wait_until_unsent(&primary);
-    calls.goes_on(300);
+    let calls = unsent_calls(&primary, "a");
 
     follow(&first, primary.port);
     wait_for("the copy's begin", || persistence(con, "rdb_bgsave_in_progress") == "1");
@@ -148,8 +142,7 @@ fn a_replica_that_is_killed_amid_its_copy_leaves_nothing_behind() {
     first.kill();
     wait_until_unsent(&primary);
     calls.goes_on(100);
-    follow(&second, primary.port);
-    wait_for("the link", || is_up(&second));
+    attach(&second, &primary);
     calls.goes_on(100);
 
     finish(calls);
@@ -171,9 +164,7 @@ fn a_copy_over_a_second_connection_agrees() {
     let primary = Server::start(&[&both[..], &SLOWLY].concat());
     let replica = Server::start(&both);
     let con = &mut primary.connection();
-    let calls = callers(&primary, "a");
-    wait_until_unsent(&primary);
-    calls.goes_on(300);
+    let calls = unsent_calls(&primary, "a");
 
     follow(&replica, primary.port);
     wait_for("the copy's begin", || persistence(con, "rdb_bgsave_in_progress") == "1");

@@ -2,7 +2,6 @@
 
 mod attach_an_aof;
 mod attach_and_leave;
-mod copies_agree;
 mod failover;
 mod holds;
 mod payloads;

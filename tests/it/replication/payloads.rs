@@ -1,114 +1,12 @@
 //! Dumps and effects that the module did not write: an error or a working key, never a crash.
 
-use redis::Connection;
-
 use crate::support::kinds::flood;
 use crate::support::{
-    LATEST, Server, call, call_bytes, dump_bytes, error_line, info, ints, last_payload, text, used_memory,
-    wait_for,
+    AOF_AT_ONCE, LATEST, Server, call_bytes, dump_bytes, error_line, info, ints, last_payload, text,
+    used_memory, wait_for,
 };
 
-const MAKE: [&str; 11] = [
-    "RL.TOKENBUCKET key 10 3 1h COST 2",
-    "RL.TOKENBUCKET key 10 3 1h BATCH COST 2",
-    "RL.GCRA key 9 3 1h COST 2",
-    "RL.SLIDINGWINDOW key 10 1h COST 2",
-    "RL.SLIDINGWINDOW key 10 1h PRECISION 1m COST 2",
-    "RL.CONCURRENT key 10 1h a COST 2",
-    "RL.LEAKYBUCKET key 10 3 1h COST 2",
-    "RL.FIXEDWINDOW key 10 1h COST 2",
-    "RL.FIXEDWINDOW key 10 1h ALIGNED COST 2",
-    "RL.UNIFORM key 1h",
-    "RL.SLIDINGLOG key 10 1h COST 2",
-];
-
-/// And several under one key, of every size of state.
-const TOGETHER: &str = "RL.MULTI 1 key LIMIT GCRA 9 3 1s COST 2 LIMIT SLIDINGLOG 10 1h \
-                        LIMIT CONCURRENT 10 1h a LIMIT SLIDINGWINDOW 10 1h PRECISION 1m";
-
-/// And holds beside several limits.
-const HELD: &str = "RL.MULTI 1 key HOLD id 1h LIMIT GCRA 9 3 1h COST 2 LIMIT SLIDINGLOG 10 1h";
-
-fn make(con: &mut Connection, line: &str) {
-    call(con, &line.split_whitespace().collect::<Vec<_>>()).unwrap();
-}
-
-/// Runs every command on a key. No reply reports a defect of the module, and the server survives.
-fn exercise(con: &mut Connection, key: &str) {
-    for line in MAKE {
-        let words: Vec<&str> = line.split(' ').collect();
-        survive(con, &[&[words[0], key], &words[2..]].concat());
-        let peek = [&["RL.PEEK", key, &words[0][3..]], &words[2..]].concat();
-        survive(con, &peek);
-        survive(con, &[&peek[..], &["AT", "1000000000000000"]].concat());
-    }
-    survive(con, &["RL.REFUND", key, "SLIDINGWINDOW", "10", "1h", "PRECISION", "1m"]);
-    survive(con, &["RL.REFUND", key, "TOKENBUCKET", "10", "3", "1s", "COST", "9007199254740991"]);
-    survive(con, &["RL.TOKENBUCKET", key, "10", "3", "1000", "FORCE", "COST", "9007199254740991"]);
-    survive(con, &["RL.UNIFORM", key, "3153600000000", "RESERVE"]);
-    survive(con, &["RL.SLIDINGLOG", key, "2", "3600000", "COUNTREFUSED"]);
-    survive(con, &["RL.SLIDINGLOG", key, "10", "3600000", "FORCE", "COST", "9007199254740991"]);
-    survive(con, &["RL.REFUND", key, "SLIDINGLOG", "10", "1h", "COST", "9007199254740991"]);
-    survive(con, &["RL.SETTLE", key, "id", "SLIDINGLOG", "10", "1h", "COST", "1"]);
-    survive(con, &["RL.SLIDINGLOG", key, "10", "3600000", "FORCE", "HOLD", "id", "1h"]);
-    survive(con, &["RL.SETTLE", key, "id", "GCRA", "9", "3", "1h", "COST", "9007199254740991"]);
-    survive(con, &["RL.SETTLE", key, "id", "SLIDINGLOG", "10", "1h", "COST", "0"]);
-    let limits = "LIMIT GCRA 9 3 1s LIMIT SLIDINGLOG 10 1h";
-    let settle = ["RL.MULTISETTLE", "1", key, "id", "COST", "3"];
-    survive(con, &[&settle[..], &limits.split(' ').collect::<Vec<_>>()].concat());
-    for command in ["RL.MULTI", "RL.MULTIPEEK", "RL.MULTIREFUND"] {
-        let limits = "LIMIT GCRA 9 3 1s LIMIT SLIDINGLOG 10 1h LIMIT SLIDINGWINDOW 10 1h PRECISION 1m";
-        survive(con, &[&[command, "1", key], &limits.split(' ').collect::<Vec<_>>()[..]].concat());
-        survive(con, &[command, "1", key, "AT", "1000000000000000", "LIMIT", "UNIFORM", "1s"]);
-    }
-    survive(con, &["RL.SHED", key, "0.9"]);
-    survive(con, &["RL.RENEW", key, "1000", "a"]);
-    survive(con, &["RL.RELEASE", key, "a"]);
-    survive(con, &["RL.INFO", key]);
-    survive(con, &["MEMORY", "USAGE", key]);
-    survive(con, &["DEBUG", "DIGEST-VALUE", key]);
-    survive(con, &["COPY", key, "copied", "REPLACE"]);
-    assert_eq!(text(con, "PING"), "PONG");
-}
-
-fn survive(con: &mut Connection, words: &[&str]) {
-    if let Err(error) = call(con, words) {
-        let line = error_line(&error);
-        assert!(!line.contains("internal error"), "{words:?}: {line}");
-    }
-}
-
-#[test]
-fn dumps_with_any_byte_changed_or_cut_anywhere() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    text(con, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1");
-    let mut restored = 0;
-    for line in MAKE.into_iter().chain([TOGETHER, HELD]) {
-        text(con, "DEL key");
-        make(con, line);
-        let whole = dump_bytes(con, "key");
-        // The last ten bytes are the RDB version and the checksum.
-        let body = whole.len() - 10;
-        for i in 0..body {
-            let cut = [&whole[..i], &whole[body..]].concat();
-            let mutants = [0x00, 0x01, 0x7f, 0x80, 0xff].map(|byte| {
-                let mut mutant = whole.clone();
-                mutant[i] ^= byte;
-                mutant
-            });
-            for bytes in mutants.iter().chain([&cut]) {
-                text(con, "DEL key");
-                if call_bytes(con, &[b"RESTORE", b"key", b"0", bytes]).is_ok() {
-                    restored += 1;
-                    exercise(con, "key");
-                }
-            }
-        }
-    }
-    // The test is worth its time only if some mutants are keys.
-    assert!(restored > 100, "{restored} restored");
-}
+const MALFORMED: &str = "ERR malformed payload, or one of a newer version";
 
 #[test]
 fn a_dump_with_bytes_left_over_is_refused_and_leaks_nothing() {
@@ -139,53 +37,18 @@ fn a_dump_with_bytes_left_over_is_refused_and_leaks_nothing() {
 }
 
 #[test]
-fn effects_with_any_byte_changed_or_cut_anywhere_change_all_or_nothing() {
-    let server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]);
-    let con = &mut server.connection();
-    for line in MAKE.into_iter().chain([TOGETHER, HELD]) {
-        text(con, "DEL key");
-        make(con, line);
-        let payload = last_payload(&server);
-        let before = dump_bytes(con, "key");
-        call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap();
-        assert_eq!(dump_bytes(con, "key"), before, "an effect applied twice is applied once");
-        call_bytes(con, &[b"RL.APPLY", b"missing", &payload]).unwrap();
-        assert_eq!(dump_bytes(con, "missing"), before, "{line}: one that made a key makes it anywhere");
-        assert_eq!(text(con, "PEXPIRETIME missing"), text(con, "PEXPIRETIME key"));
-
-        for i in 0..payload.len() {
-            let mut mutants: Vec<Vec<u8>> = vec![payload[..i].to_vec()];
-            for byte in [0x01, 0x80, 0xff] {
-                let mut mutant = payload.clone();
-                mutant[i] ^= byte;
-                mutants.push(mutant);
-            }
-            for mutant in mutants {
-                text(con, "DEL key");
-                call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap();
-                // Beside a sound one: both or none.
-                let reply = call_bytes(con, &[b"RL.APPLY", b"other", &payload, b"key", &mutant]);
-                if let Err(error) = reply {
-                    assert_eq!(error_line(&error), "ERR malformed payload, or one of a newer version");
-                    assert_eq!(dump_bytes(con, "key"), before);
-                    assert_eq!(text(con, "EXISTS other"), "0");
-                } else {
-                    exercise(con, "key");
-                }
-                text(con, "DEL key other");
-            }
-        }
-    }
-}
-
-#[test]
 fn effects_of_other_versions_kinds_and_lengths_are_errors() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     ints(con, "RL.GCRA key 1 1 1h");
     let before = dump_bytes(con, "key");
     let huge = [&[1, 6, 2][..], &[0; 8], &u64::MAX.to_le_bytes()].concat();
-    let payloads: [&[u8]; 9] = [
+    // Due 2/3 of a microsecond after 4102444802666666, last charged at 4102444800250000: two instants and a fraction. Behind the
+    // header is the period in the limit's name, a second.
+    let words = [1_000_000u64, 4_102_444_802_666_666, 0xaaaa_aaaa_aaaa_aaab, 4_102_444_800_250_000];
+    let state = words.map(u64::to_le_bytes).concat();
+    let whole = |version: u8, after: &[u8]| [&[version, 3, 2], &state[..], after].concat();
+    let payloads: [&[u8]; 12] = [
         b"",
         b"\x01",
         b"\x01\x03",
@@ -195,41 +58,41 @@ fn effects_of_other_versions_kinds_and_lengths_are_errors() {
         b"\x01\x00\x01",
         b"\x01\x00\x00x",
         &huge,
+        &whole(2, b""),
+        &whole(0, b""),
+        &whole(1, b"\0"),
     ];
     for payload in payloads {
         let error = call_bytes(con, &[b"RL.APPLY", b"key", payload]).unwrap_err();
-        assert_eq!(error_line(&error), "ERR malformed payload, or one of a newer version", "{payload:?}");
+        assert_eq!(error_line(&error), MALFORMED, "{payload:?}");
         assert_eq!(dump_bytes(con, "key"), before);
     }
     let odd = call_bytes(con, &[b"RL.APPLY", b"key", b"x", b"other"]).unwrap_err();
     assert_eq!(error_line(&odd), "ERR wrong number of arguments for 'rl.apply' command");
+    call_bytes(con, &[b"RL.APPLY", b"key", &whole(1, b"")]).unwrap();
+    assert!(text(con, "RL.INFO key").contains("theoretical_arrival_us, 4102444802666666"));
     // Kind 0 says that the key is gone, of whatever type it is.
     call_bytes(con, &[b"RL.APPLY", b"key", b"\x01\x00\x00"]).unwrap();
     assert_eq!(text(con, "EXISTS key"), "0");
 }
 
 #[test]
-fn a_whole_state_of_another_version_or_with_bytes_left_over_is_an_error() {
-    let server = Server::start(&[]);
+fn what_is_sent_for_a_large_table_is_what_changed() {
+    let server = Server::start(&AOF_AT_ONCE);
     let con = &mut server.connection();
-    // Due 2/3 of a microsecond after 4102444802666666, last charged at 4102444800250000: two instants and a fraction.
-    let words = [4_102_444_802_666_666u64, 0xaaaa_aaaa_aaaa_aaab, 4_102_444_800_250_000];
-    let state = words.map(u64::to_le_bytes).concat();
-    // Behind the header is the period in the limit's name, a second.
-    let length = 1_000_000u64.to_le_bytes();
-    let whole = |version: u8, after: &[u8]| [&[version, 3, 2], &length[..], &state, after].concat();
-    for payload in [whole(2, b""), whole(0, b""), whole(1, b"\0")] {
-        let error = call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap_err();
-        assert_eq!(error_line(&error), "ERR malformed payload, or one of a newer version", "{payload:?}");
-        assert_eq!(text(con, "EXISTS key"), "0");
+    flood(con, (0..2000).map(|id| format!("RL.CONCURRENT lease 5000 1h id{id}")));
+    let mut size = || info(con, "persistence", "aof_current_size").unwrap().parse::<u64>().unwrap();
+    let before = size();
+    let other = &mut server.connection();
+    for line in ["CONCURRENT lease 5000 1h another", "RENEW lease 1h another", "RELEASE lease another"] {
+        ints(other, &format!("RL.{line}"));
     }
-    call_bytes(con, &[b"RL.APPLY", b"key", &whole(1, b"")]).unwrap();
-    assert!(text(con, "RL.INFO key").contains("theoretical_arrival_us, 4102444802666666"));
+    assert!(size() - before < 600, "three changes of a table of 2000 leases");
 }
 
 #[test]
 fn an_effect_replaces_a_key_of_another_kind() {
-    let server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let server = Server::start(&AOF_AT_ONCE);
     let con = &mut server.connection();
     ints(con, "RL.GCRA key 9 3 1h COST 2");
     let (payload, gcra) = (last_payload(&server), dump_bytes(con, "key"));
@@ -244,7 +107,7 @@ fn an_effect_replaces_a_key_of_another_kind() {
 
 #[test]
 fn a_large_value_that_an_effect_replaces_is_freed_on_another_thread() {
-    let server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let server = Server::start(&AOF_AT_ONCE);
     let con = &mut server.connection();
     ints(con, "RL.GCRA key 9 3 1h COST 2");
     let changes = last_payload(&server);
@@ -338,7 +201,7 @@ fn a_value_that_no_call_can_make_is_refused() {
         // Version, kind, form: a whole state.
         let payload = [&[1, value[0], 2][..], &value[1..]].concat();
         let error = call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap_err();
-        assert_eq!(error_line(&error), "ERR malformed payload, or one of a newer version", "{what}");
+        assert_eq!(error_line(&error), MALFORMED, "{what}");
         assert_eq!(text(con, "EXISTS key"), "0", "{what}");
     }
     let tried = [leases(shadow(0)), named(shadow(1_000_000))];

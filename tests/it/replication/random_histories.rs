@@ -2,9 +2,9 @@
 //! byte. `RATELIMIT_HISTORIES=n` tries n times as many seeds.
 
 use crate::support::histories::History;
+use crate::support::replicas::{self, STRICT, follow, is_up};
 use crate::support::{Server, call, command_names, info, rewrites_aof, text, wait_for};
 
-const STRICT: [&str; 2] = ["--propagation-error-behavior", "panic"];
 const AOF: [&str; 2] = ["--appendonly", "yes"];
 /// Makes the server write each key to a file or a socket so slowly, in microseconds, that calls go on meanwhile.
 const SLOWLY: [&str; 2] = ["--rdb-key-save-delay", "1000"];
@@ -145,13 +145,10 @@ fn a_replica_that_loads_from_the_socket_catches_up_with_what_goes_on_meanwhile()
             let replica = Server::start(&[&STRICT[..], &["--repl-diskless-load", how]].concat());
             let mut history = History::new(seed, &primary);
             history.go_on(500);
-            text(&mut replica.connection(), &format!("REPLICAOF 127.0.0.1 {}", primary.port));
-            let is_up = || {
-                info(&mut replica.connection(), "replication", "master_link_status").as_deref() == Some("up")
-            };
+            follow(&replica, primary.port);
             wait_for("the link", || {
                 history.go_on(10);
-                is_up()
+                is_up(&replica)
             });
             let chained = replica.replica(&STRICT);
             history.agree(&primary, &[&replica, &chained]);
@@ -160,7 +157,7 @@ fn a_replica_that_loads_from_the_socket_catches_up_with_what_goes_on_meanwhile()
             cut_too_long(&primary);
             wait_for("another full copy", || {
                 history.go_on(10);
-                counter(&primary, "sync_full") > full && is_up()
+                counter(&primary, "sync_full") > full && is_up(&replica)
             });
             history.go_on(100);
             history.agree(&primary, &[&replica, &chained]);
@@ -225,5 +222,5 @@ fn keys_that_come_and_go_by_the_servers_clock_are_the_same_everywhere() {
 
 /// A number of the server's that only grows.
 fn counter(server: &Server, field: &str) -> u64 {
-    info(&mut server.connection(), "stats", field).unwrap().parse().unwrap()
+    replicas::counter(&mut server.connection(), field)
 }

@@ -2,10 +2,12 @@
 //!
 //! These tests change no setting once effects are not sent, as that alone would make the module send them.
 
-use crate::support::callers::{callers, finish, propagates, wait_for_a_check, wait_until_unsent};
+use crate::support::callers::{
+    callers, finish, propagates, unsent_calls, wait_for_a_check, wait_until_unsent,
+};
 use crate::support::contents::contents;
 use crate::support::replicas::{
-    LARGE_BACKLOG, NOWHERE, STRICT, agree, counter, follow, is_up, replicas, replication,
+    LARGE_BACKLOG, NOWHERE, STRICT, agree, attach, counter, follow, is_up, replicas, replication,
 };
 use crate::support::{Server, sync, text, wait_for};
 
@@ -17,8 +19,7 @@ fn a_replica_that_returns_after_the_backlog_was_freed_starts_over() {
         let replica = Server::start(&STRICT);
         let mut con = primary.connection();
         let calls = callers(&primary, "a");
-        follow(&replica, primary.port);
-        wait_for("the link", || is_up(&replica));
+        attach(&replica, &primary);
         calls.goes_on(300);
         let id = replication(&mut con, "master_replid");
         follow(&replica, NOWHERE);
@@ -32,11 +33,8 @@ fn a_replica_that_returns_after_the_backlog_was_freed_starts_over() {
             con = primary.connection();
         }
         let (full, partial) = (counter(&mut con, "sync_full"), counter(&mut con, "sync_partial_ok"));
-        let calls = callers(&primary, "b");
-        wait_until_unsent(&primary);
-        calls.goes_on(300);
-        follow(&replica, primary.port);
-        wait_for("the link", || is_up(&replica));
+        let calls = unsent_calls(&primary, "b");
+        attach(&replica, &primary);
         calls.goes_on(300);
         assert_eq!(counter(&mut con, "sync_full"), full + 1);
         assert_eq!(counter(&mut con, "sync_partial_ok"), partial);
@@ -50,8 +48,7 @@ fn a_primary_that_went_on_alone_starts_over_behind_its_former_replica() {
     let primary = Server::start(&["--repl-backlog-ttl", "1"]);
     let replica = Server::start(&[&STRICT[..], &["--repl-backlog-ttl", "1"]].concat());
     let calls = callers(&primary, "a");
-    follow(&replica, primary.port);
-    wait_for("the link", || is_up(&replica));
+    attach(&replica, &primary);
     calls.goes_on(300);
     text(&mut replica.connection(), "REPLICAOF NO ONE");
     let own_calls = callers(&replica, "b");
@@ -62,8 +59,7 @@ fn a_primary_that_went_on_alone_starts_over_behind_its_former_replica() {
     finish(calls);
     assert_ne!(contents(&primary), contents(&replica));
 
-    follow(&primary, replica.port);
-    wait_for("the link", || is_up(&primary));
+    attach(&primary, &replica);
     wait_for_a_check(&replica);
     finish(own_calls);
     agree(&replica, &[&primary]);
@@ -90,8 +86,7 @@ fn a_replica_continues_behind_a_primary_that_was_started_again() {
     wait_for_a_check(&primary);
     assert!(propagates(con));
     assert_eq!((replicas(con), replication(con, "repl_backlog_active").as_str()), (0, "1"));
-    follow(&replica, primary.port);
-    wait_for("the link", || is_up(&replica));
+    attach(&replica, &primary);
     calls.goes_on(100);
     finish(calls);
     agree(&primary, &[&replica]);
@@ -103,14 +98,11 @@ fn a_chain_whose_middle_is_promoted_agrees() {
     let primary = Server::start(&LARGE_BACKLOG);
     let middle = Server::start(&[&STRICT[..], &LARGE_BACKLOG].concat());
     let (last, other) = (Server::start(&STRICT), Server::start(&STRICT));
-    let calls = callers(&primary, "a");
-    wait_until_unsent(&primary);
-    calls.goes_on(300);
+    let calls = unsent_calls(&primary, "a");
     follow(&middle, primary.port);
     follow(&other, primary.port);
     wait_for("two links", || is_up(&middle) && is_up(&other));
-    follow(&last, middle.port);
-    wait_for("the link of the last one", || is_up(&last));
+    attach(&last, &middle);
     calls.goes_on(100);
 
     // The old primary admits calls for a while, which are lost.

@@ -8,7 +8,7 @@ use crate::support::machine::persistence;
 use crate::support::{AOF_AT_ONCE, Server, simple, text, wait_for};
 
 /// Calls and by how much each of them raises the number of changes.
-const CHANGES: [(&str, u64); 29] = [
+const CHANGES: [(&str, u64); 41] = [
     ("RL.GCRA gcra 1 1 1h", 1),
     ("RL.GCRA gcra 1 1 1h", 1),
     ("RL.GCRA gcra 1 1 1h", 0),
@@ -38,11 +38,27 @@ const CHANGES: [(&str, u64); 29] = [
     ("RL.MULTI 2 held new HOLD a 1h LIMIT GCRA 9 1 1h", 1),
     ("RL.MULTISETTLE 2 held new a COST 4 LIMIT GCRA 9 1 1h", 1),
     ("RL.MULTISETTLE 2 held new a COST 4 LIMIT GCRA 9 1 1h", 0),
+    ("RL.ASK a alone", 1),
+    ("RL.ASK a alone", 0),
+    ("RL.ASK b several KEYS c", 1),
+    ("RL.ASK b several KEYS c", 0),
+    ("RL.ASK fresh several COST 0 KEYS c", 0),
+    ("RL.ASKPEEK b several KEYS c", 0),
+    ("RL.ASKREFUND fresh several KEYS other", 0),
+    ("RL.ASKREFUND b several KEYS c", 1),
+    ("RL.ASK d alone HOLD r1 1h", 1),
+    ("RL.ASK d alone HOLD r1 1h", 0),
+    ("RL.ASKSETTLE d alone r2 COST 0", 0),
+    ("RL.ASKSETTLE d alone r1 COST 0", 1),
 ];
 
 #[test]
 fn a_change_counts_once_whether_its_effect_is_sent_or_not() {
     let (alone, sending) = (Server::start(&[]), Server::start(&AOF_AT_ONCE));
+    for server in [&alone, &sending] {
+        text(&mut server.connection(), "RL.POLICY SET alone LIMIT GCRA 0 1 1h");
+        text(&mut server.connection(), "RL.POLICY SET several LIMIT GCRA 0 1 1h LIMIT FIXEDWINDOW 9 1h ON 2");
+    }
     wait_until_unsent(&alone);
     for (server, sends) in [(&alone, false), (&sending, true)] {
         let con = &mut server.connection();

@@ -115,75 +115,6 @@ fn a_key_with_limits_of_all_kinds_is_told_of_and_restored_as_it_is() {
 }
 
 #[test]
-fn the_expiry_is_behind_the_reset_and_rarely_moved() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    for (key, make, limiter) in KEYS {
-        let reset = ints(con, make)[4];
-        let ttl: i64 = text(con, &format!("PTTL {key}")).parse().unwrap();
-        // Half as much room again, within bounds; the call took some time, and a millisecond is rounded up.
-        let room = (reset / 2).clamp(10_000, 86_400_000);
-        assert!(ttl > reset - 1000 && ttl <= reset + room + 1, "{key}: {ttl} for a reset of {reset}");
-        let expiry = text(con, &format!("PEXPIRETIME {key}"));
-        ints(con, &format!("RL.PEEK {key} {limiter}"));
-        assert_eq!(text(con, &format!("PEXPIRETIME {key}")), expiry);
-    }
-    // When the reset comes nearer, so does the expiry: no key stays for a century because of one long lease.
-    ints(con, "RL.CONCURRENT near 10 36500d long");
-    ints(con, "RL.CONCURRENT near 10 1s short");
-    ints(con, "RL.RELEASE near long");
-    let ttl: i64 = text(con, "PTTL near").parse().unwrap();
-    assert!(ttl <= 11_001, "{ttl}");
-    // A second charge that fits into the room leaves the expiry where it is.
-    ints(con, "RL.GCRA hot 1000 1000 1s COST 10");
-    let expiry = text(con, "PEXPIRETIME hot");
-    ints(con, "RL.GCRA hot 1000 1000 1s");
-    assert_eq!(text(con, "PEXPIRETIME hot"), expiry);
-    // One that does not moves it.
-    ints(con, "RL.GCRA hot 100000 1000 1s COST 50000");
-    assert_ne!(text(con, "PEXPIRETIME hot"), expiry);
-}
-
-#[test]
-fn an_expired_key_is_a_fresh_limiter() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    make_all(con);
-    for (key, _, limiter) in KEYS {
-        text(con, &format!("PEXPIRE {key} 1"));
-        wait_for("the expiry", || text(con, &format!("EXISTS {key}")) == "0");
-        assert_eq!(remaining(con, key, limiter), 10);
-    }
-}
-
-#[test]
-fn persisting_and_expiring_by_hand_changes_no_verdict() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    make_all(con);
-    for (key, make, limiter) in KEYS {
-        let before = remaining(con, key, limiter);
-        text(con, &format!("PERSIST {key}"));
-        assert_eq!(remaining(con, key, limiter), before, "{make}");
-        text(con, &format!("PEXPIRE {key} 7200000"));
-        assert_eq!(remaining(con, key, limiter), before, "{make}");
-    }
-}
-
-#[test]
-fn a_copy_of_a_persisted_key_expires_once_it_is_charged() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    // In the middle of a burst: no charge has to move the deadline that the key knows.
-    ints(con, "RL.GCRA key 1000 1000 1h COST 10");
-    text(con, "PERSIST key");
-    assert_eq!(text(con, "COPY key copy"), "1");
-    assert_eq!(text(con, "PTTL copy"), "-1");
-    ints(con, "RL.GCRA copy 1000 1000 1h");
-    assert!(text(con, "PTTL copy").parse::<i64>().unwrap() > 0);
-}
-
-#[test]
 fn an_expiry_moves_seldom_and_no_key_in_use_expires() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
@@ -214,41 +145,24 @@ fn an_expiry_moves_seldom_and_no_key_in_use_expires() {
 }
 
 #[test]
-fn a_persisted_key_expires_again_once_a_charge_would_move_its_expiry() {
+fn what_was_loaded_remembers_no_expiry_and_an_aof_brings_back_the_same() {
     let server = Server::start(&["--appendonly", "yes"]);
     let con = &mut server.connection();
     let expires = |con: &mut Connection, key: &str| text(con, &format!("PEXPIRETIME {key}"));
     // The expiry is a window and half a window away. In the window no charge moves it.
-    let charge = |second: u64| format!("RL.FIXEDWINDOW key 100 1m AT {}", LATE + second * SECOND);
-    ints(con, &charge(0));
-    let first = expires(con, "key");
-    text(con, "PERSIST key");
-    for second in [0, 1, 30, 59] {
-        ints(con, &charge(second));
-        assert_eq!(expires(con, "key"), "-1", "{second}");
-    }
-    // What was loaded remembers no expiry, and its first charge sets one.
+    let charge =
+        |key: &str, second: u64| format!("RL.FIXEDWINDOW {key} 100 1m AT {}", LATE + second * SECOND);
+    ints(con, &charge("key", 0));
     let dump = dump_bytes(con, "key");
     call_bytes(con, &[b"RESTORE", b"loaded", b"0", &dump]).unwrap();
-    ints(con, &charge(59).replace("key", "loaded"));
+    ints(con, &charge("loaded", 59));
     assert_eq!(expires(con, "loaded"), (LATE / 1000 + 70_000).to_string());
-    // The next window ends too late for the old expiry.
-    ints(con, &charge(60));
-    let moved = expires(con, "key");
-    assert_eq!(moved.parse::<u64>().unwrap(), first.parse::<u64>().unwrap() + 60_000);
-    // The reset of 50 hours falls to 20, which is more than a day before the old expiry.
-    ints(con, &format!("RL.GCRA owes 999 1 6m COST 500 AT {LATE}"));
-    assert_eq!(expires(con, "owes"), (LATE / 1000 + 74 * 3_600_000).to_string());
-    text(con, "PERSIST owes");
-    ints(con, &format!("RL.REFUND owes GCRA 999 1 6m COST 300 AT {LATE}"));
-    assert_eq!(expires(con, "owes"), (LATE / 1000 + 30 * 3_600_000).to_string());
-    // The AOF brings back the same.
-    ints(con, &charge(60).replace("key", "other"));
-    text(con, "PERSIST other");
-    ints(con, &charge(61).replace("key", "other"));
+    text(con, "PERSIST key");
+    ints(con, &charge("key", 59));
     text(con, "DEBUG LOADAOF");
-    ints(con, &charge(62).replace("key", "other"));
-    assert_eq!((expires(con, "key"), expires(con, "other")), (moved, "-1".into()));
+    ints(con, &charge("key", 59));
+    assert_eq!(expires(con, "key"), "-1");
+    assert_eq!(expires(con, "loaded"), (LATE / 1000 + 70_000).to_string());
 }
 
 #[test]

@@ -210,56 +210,18 @@ fn within_a_tenth(what: &str, told: i64, taken: i64) -> Option<String> {
 }
 
 #[test]
-fn memory_usage_of_the_smallest_and_of_a_large_key_is_what_the_allocator_gave() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    let usage = |con: &mut Connection, key: &str| -> i64 {
-        text(con, &format!("MEMORY USAGE {key}")).parse().unwrap()
-    };
-    // The value is 64 bytes; servers differ in what they add for the key.
-    ints(con, "RL.GCRA key 15 30 1m");
-    let small = usage(con, "key");
-    assert!((64..=64 + 64).contains(&small), "{small}");
-
-    let before = used_memory(con);
-    for id in 0..20_000 {
-        ints(con, &format!("RL.CONCURRENT table 100000 1h lease:{id:08}"));
-    }
-    let (grown, told) = (used_memory(con) - before, usage(con, "table"));
-    assert!((told - grown).abs() < grown / 5, "told {told}, grown by {grown}");
-    assert!(grown < 20_000 * 200, "{} bytes a lease", grown / 20_000);
-}
-
-#[test]
-fn renewals_take_no_more_memory() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    let id = |i: u32| format!("{i:0>256}");
-    let hold_all = |con: &mut Connection| {
-        for i in 0..1000 {
-            ints(con, &format!("RL.CONCURRENT table 100000 1h {}", id(i)));
-        }
-    };
-    hold_all(con);
-    let before = used_memory(con);
-    hold_all(con);
-    for i in 0..1000 {
-        ints(con, &format!("RL.RENEW table 1h {}", id(i)));
-    }
-    let grown = used_memory(con) - before;
-    // The server's own connections come and go. An id that leaked with each renewal would make 256 kB.
-    assert!(grown < 100_000, "grown by {grown}");
-}
-
-#[test]
 fn the_memory_of_large_tables_comes_back() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
+    // The value of the smallest key is 64 bytes; servers differ in what they add for the key.
+    ints(con, "RL.GCRA key 15 30 1m");
+    let small: i64 = text(con, "MEMORY USAGE key").parse().unwrap();
+    assert!((64..=64 + 64).contains(&small), "{small}");
     let round = |con: &mut Connection| {
         for i in 0..3000 {
-            ints(con, &format!("RL.CONCURRENT table 100000 1h lease:{i}"));
+            ints(con, &format!("RL.CONCURRENT table 100000 1h {i:0>256}"));
+            ints(con, &format!("RL.RENEW table 1h {i:0>256}"));
             ints(con, &format!("RL.SLIDINGWINDOW swp:{} 100 1s PRECISION 10ms", i % 50));
-            ints(con, &format!("RL.GCRA gcra:{i} 15 30 1m"));
         }
         text(con, "FLUSHALL SYNC");
     };

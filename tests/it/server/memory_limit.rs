@@ -201,24 +201,6 @@ fn a_hostile_caller_cannot_make_a_key_larger_than_its_bound() {
 }
 
 #[test]
-fn out_of_memory_refuses_what_takes_and_lets_go_what_gives() {
-    let server = Server::start(&["--maxmemory-policy", "noeviction"]);
-    let con = &mut server.connection();
-    ints(con, "RL.CONCURRENT lease 2 1h a");
-    ints(con, "RL.CONCURRENT lease 2 1h b");
-    text(con, "CONFIG SET maxmemory 1");
-    for line in ["RL.GCRA key 1 1 1s", "RL.TOKENBUCKET key 1 1 1s", "RL.SLIDINGWINDOW key 1 1s"] {
-        assert!(error(con, line).starts_with("OOM"), "{line}");
-    }
-    assert!(error(con, "RL.CONCURRENT lease 2 1h a").starts_with("OOM"));
-    assert_eq!(text(con, "EXISTS key"), "0");
-    assert_eq!(ints(con, "RL.PEEK lease CONCURRENT 2 1h c")[0], 1);
-    assert_eq!(ints(con, "RL.RENEW lease 1h a"), [1]);
-    assert_eq!(ints(con, "RL.RELEASE lease a"), [1]);
-    assert_eq!(ints(con, "RL.RELEASE lease b"), [1]);
-}
-
-#[test]
 fn a_full_server_refuses_effects_from_clients_and_changes_nothing() {
     let server = Server::start(&["--maxmemory-policy", "noeviction", "--appendonly", "yes"]);
     let con = &mut server.connection();

@@ -116,6 +116,14 @@ pub fn callers(server: &Server, name: &'static str) -> Load<Tally> {
     }))
 }
 
+/// Calls on a server that sends no effects.
+pub fn unsent_calls(server: &Server, name: &'static str) -> Load<Tally> {
+    let calls = callers(server, name);
+    wait_until_unsent(server);
+    calls.goes_on(300);
+    calls
+}
+
 /// Ends the traffic, and checks that both outcomes came often enough.
 pub fn finish(callers: Load<Tally>) {
     let tallies = callers.finish();

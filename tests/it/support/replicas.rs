@@ -18,6 +18,12 @@ pub fn follow(server: &Server, port: u16) {
     text(&mut server.connection(), &format!("REPLICAOF 127.0.0.1 {port}"));
 }
 
+/// Makes a server a replica of another one, and waits for the link.
+pub fn attach(replica: &Server, primary: &Server) {
+    follow(replica, primary.port);
+    wait_for("the link", || is_up(replica));
+}
+
 /// Waits until a replica has its primary's policies, which are sent soon after the first copy. For tests that count what is sent.
 pub fn wait_for_policies(replica: &Server) {
     let con = &mut replica.connection();
