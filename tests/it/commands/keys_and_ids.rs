@@ -21,6 +21,14 @@ const LIMITERS: &[&str] = &[
     "RL.CONCURRENT k 10 1000s id",
 ];
 const LEASES: &[&str] = &["RL.RELEASE k id", "RL.RENEW k 1s id"];
+const OTHERS: [&str; 6] = [
+    "RL.INFO k",
+    "RL.SKETCH k item 9 1 1s",
+    "RL.SKETCH k item 9 1 1s COST 11 WIDTH 8 DEPTH 1",
+    "RL.PEEK k SKETCH item 9 1 1s",
+    "RL.EXPLAIN RL.GCRA k 9 1 1s",
+    "RL.EXPLAIN RL.MULTI 1 k LIMIT GCRA 9 1 1s",
+];
 
 /// Bytes that C strings, UTF-8, lines of text and formats stumble over; `CRITICAL` and `COST` stumble over themselves.
 const AWKWARD: &[&[u8]] = &[
@@ -62,7 +70,8 @@ fn a_key_of_another_type_is_refused_and_left_alone() {
         text(&mut con, foreign);
         text(&mut con, "PEXPIRE k 1000000");
         let limiters = LIMITERS.iter().flat_map(|line| variants(line));
-        for line in limiters.chain(LEASES.iter().map(ToString::to_string)).chain(["RL.INFO k".to_string()]) {
+        let others = LEASES.iter().chain(&OTHERS).map(ToString::to_string);
+        for line in limiters.chain(others) {
             assert_eq!(harmless_error(&mut con, &words(&line)), WRONG_TYPE, "{line} after {foreign}");
         }
     }
@@ -99,10 +108,20 @@ fn another_limiter_or_mode_on_a_key_is_another_limit() {
 fn commands_for_other_types_refuse_a_limiter() {
     let server = Server::start(&[]);
     let mut con = server.connection();
-    for owner in LIMITERS {
+    for owner in LIMITERS.iter().chain(&["RL.SKETCH k item 9 1 1000s"]) {
         text(&mut con, "FLUSHALL");
         ints(&mut con, owner);
-        for line in ["GET k", "INCR k", "LPUSH k a", "SADD k a", "HSET k a b", "ZADD k 1 a", "XADD k * a b"] {
+        for line in [
+            "GET k",
+            "INCR k",
+            "LPUSH k a",
+            "SADD k a",
+            "HSET k a b",
+            "ZADD k 1 a",
+            "XADD k * a b",
+            "RL.XADD k 9 * a b",
+            "RL.LPUSH k 9 a",
+        ] {
             assert_eq!(harmless_error(&mut con, &words(line)), WRONG_TYPE, "{line} after {owner}");
         }
         assert_eq!(text(&mut con, "TYPE k"), "ratelimit");

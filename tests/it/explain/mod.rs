@@ -1,7 +1,6 @@
 //! `RL.EXPLAIN`: a verdict in words, and a line for each limit; and who holds leases, `RL.INFO key LEASES`.
 
 mod access;
-mod errors;
 mod holders;
 mod lines;
 mod questions;

@@ -1,15 +1,4 @@
-//! What each limiter replies, call by call.
+//! What of limiters only a server shows. What each replies, call by call, is in `tests/sessions`.
 
-mod adaptive;
-mod calendar;
-mod clock_set_back;
-mod holds;
-mod partial_force_reserve;
-mod penalty;
 mod queues;
-mod refund;
-mod scenarios;
-mod shed;
-mod sliding_log;
-mod throttle;
-mod waits;
+mod server;

@@ -9,11 +9,9 @@ mod folder;
 mod garbled;
 mod keys;
 mod random;
-mod refused_at_set;
 mod shown;
 mod survives;
 mod under_load;
-mod wrong_calls;
 
 use redis::{Connection, Value};
 

@@ -11,7 +11,6 @@ mod replies;
 mod rewritten_aof;
 mod same_as_gcra;
 mod shapes;
-mod wrong_calls;
 
 use redis::Connection;
 

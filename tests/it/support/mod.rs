@@ -3,7 +3,6 @@
 pub mod called;
 pub mod callers;
 pub mod cluster;
-pub mod debt;
 pub mod fuzz;
 pub mod harmless;
 pub mod kinds;

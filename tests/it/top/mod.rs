@@ -8,7 +8,6 @@ mod settings;
 mod several_keys;
 mod waits;
 mod windows;
-mod wrong_calls;
 
 use redis::{Connection, Value};
 

@@ -13,7 +13,6 @@ mod pauses;
 mod tenants;
 mod wakes;
 mod within;
-mod wrong_calls;
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
