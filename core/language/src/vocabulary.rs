@@ -1,6 +1,6 @@
 //! The arguments and options of all commands: their values, defaults and meanings.
 //!
-//! A test holds each command's arguments against its syntax, and makes every call of a limiter that they forbid.
+//! A test holds each command's arguments against its syntax, and finds each argument of a limiter among the wrong calls.
 
 use ratelimit_core::MAX_PAIRS;
 use ratelimit_core::limiter::Unit;
