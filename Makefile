@@ -2,13 +2,10 @@
 
 CARGO  ?= cargo
 PORT   ?= 6379
-ROW    ?= RL.GCRA admitted
-WHAT   ?= cpu
 SECONDS ?= 600
 SAMPLE ?= 200
 SEED   ?= 1
 SHAPES ?=
-MOST_KEYS ?= 10000000
 PREFIX ?= /usr/lib/redis/modules
 # Debian's packages: the server, its client and benchmark, and libclang, which bindgen reads Redis' header with.
 PACKAGES = redis-server redis-tools libclang-dev
@@ -27,7 +24,7 @@ export RATELIMIT_BUILD ?= $(shell git describe --always --exclude='*' --abbrev=1
 unexport MAKEFLAGS
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build build-tests run test test-units test-server packages test-packages test-client-releases test-clients test-http test-site compat lint demo page site bench fuzz simulate every-order soak coverage mutants release test-release reproduce publish test-deb image test-image install
+.PHONY: help setup build build-tests run test test-units test-server packages test-packages test-client-releases test-clients test-http test-site compat lint demo page site bench fuzz simulate every-order soak coverage mutants release test-release reproduce publish test-deb image test-image install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 } \
@@ -35,9 +32,6 @@ help: ## List the targets
 
 setup: ## Check for what is needed; as root or with sudo, install Debian's packages
 	@tools/setup $(PACKAGES)
-
-setup-bench: setup
-	@tools/setup valgrind
 
 build: setup ## Build the module: target/release/libredis_ratelimit.so
 	$(CARGO) build --release --locked
@@ -113,8 +107,8 @@ lint: setup ## Formatting, clippy, no circles of imports, the English of the pag
 	tools/prose
 	tools/workflows
 
-bench: build $(if $(filter growth instructions leakcheck profile,$(WHAT)),setup-bench) ## Measure: WHAT=cpu, or one of
-	@ROW="$(ROW)" MOST_KEYS="$(MOST_KEYS)" CARGO="$(CARGO)" tools/bench "$(WHAT)"
+bench: $(if $(filter adaptive core list sketch,$(WHAT)),setup,build) ## Measure: WHAT=cpu, or one of
+	@tools/bench $(WHAT)
 
 fuzz: build ## Fuzz: half the time the core, guided by coverage, half calls, dumps and copies over the wire (SECONDS=600)
 	tools/fuzz $$(($(SECONDS) / 2))
