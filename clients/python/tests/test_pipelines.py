@@ -61,7 +61,8 @@ async def test_calls_for_other_nodes_are_redirected(cluster: Cluster, kind: str,
             cluster.reset()
             assert await asyncio.to_thread(lambda: limiter.nodes.send_all(sent)) == [0] * 30
     else:
-        async with AsyncRateLimiter(redis.asyncio.RedisCluster(host="127.0.0.1", port=port), timeout=5.0) as limiter_of_loop:
+        client = redis.asyncio.RedisCluster(host="127.0.0.1", port=port)
+        async with client, AsyncRateLimiter(client, timeout=5.0) as limiter_of_loop:
             await limiter_of_loop.peek(key, "1/s")
             cluster.reset()
             assert await sent_together(limiter_of_loop, sent) == [0] * 30
