@@ -32,6 +32,20 @@ fn a_queue_takes_as_much_as_was_said_and_refuses_the_rest() {
     assert_eq!(text(con, "RL.LPUSH missing 3 a b c d"), "(nil)");
     assert_eq!(text(con, "EXISTS missing"), "0");
     assert_eq!(text(con, "TYPE stream"), "stream");
+    for (field, expected) in [
+        ("xadd_admitted", "3"),
+        ("xadd_refused", "1"),
+        ("rpush_admitted", "1"),
+        ("rpush_refused", "1"),
+        ("lpush_admitted", "2"),
+        ("lpush_refused", "2"),
+    ] {
+        assert_eq!(
+            info(con, "ratelimit", &format!("ratelimit_{field}")).as_deref(),
+            Some(expected),
+            "{field}"
+        );
+    }
 }
 
 #[test]
