@@ -9,11 +9,11 @@ use ratelimit_core::{
 };
 use ratelimit_engine::reply::Reply;
 use ratelimit_language::Error;
-use ratelimit_laws::{Case, charged, encoded, knows_its_end, reads_clock, refunded};
+use ratelimit_laws::{Case, T0, charged, encoded, knows_its_end, reads_clock, refunded};
 
 use crate::bytes::Bytes;
 use crate::lines::{BOUNDS, FORM_COUNT, line, parse};
-use crate::nodes::{KEY, Nodes, T0};
+use crate::nodes::{KEY, Nodes};
 use crate::oracle::{Model, model};
 
 /// The most steps of a history; the models are slow.

@@ -3,13 +3,10 @@
 use ratelimit_core::{LimitSet, Time};
 use ratelimit_engine::memory::{Called, Dumped, Memory, Role};
 use ratelimit_engine::reply::Reply;
-use ratelimit_laws::set;
+use ratelimit_laws::{T0, set};
 use ratelimit_value::Value;
 
 use crate::lines::BOUNDS;
-
-/// The start of an hour, in 2023.
-pub const T0: Time = Time::from_micros(1_700_002_800_000_000);
 
 /// The key of the calls.
 pub const KEY: &str = "key";

@@ -9,12 +9,11 @@ use ratelimit_core::{
     Ask, Hold, Kind, Length, LimitSet, Limiter, Manner, Name, Place, Span, State, Time, with_limiter,
 };
 use ratelimit_language::{Arguments, FORMS, shed};
-use ratelimit_laws::{charged, decoded, encoded};
+use ratelimit_laws::{T0, charged, decoded, encoded};
 
 use crate::bytes::Bytes;
 use crate::decode::HELD;
 use crate::lines::{BOUNDS, CENTURY, FORM_COUNT, line, parse, template};
-use crate::nodes::T0;
 
 /// A file of the corpus: its name and its bytes.
 pub type Seed = (String, Vec<u8>);

@@ -8,10 +8,10 @@ use ratelimit_core::{
 };
 use ratelimit_engine::reply::Reply;
 use ratelimit_language::{Arguments, Policy, PolicyCall, Purpose, Request, find, multi};
-use ratelimit_laws::{Case, charged, knows_its_end};
+use ratelimit_laws::{Case, T0, charged, knows_its_end};
 
 use crate::lines::BOUNDS;
-use crate::nodes::{Nodes, T0};
+use crate::nodes::Nodes;
 
 /// The input: the words of a call with spaces between them, without its keys. It is a command without `RL.` and what follows
 /// the key; or `THROTTLE`; or `MULTI` and its kin, and the number of keys, a single digit; or `POLICY` or `ASK` and its kin,

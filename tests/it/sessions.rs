@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use ratelimit_laws::session::{Node, Session, files, run, sessions};
+use ratelimit_laws::session::{Node, run, run_all};
 use redis::{Connection, Value};
 
 use crate::support::client::Client;
-use crate::support::pool::{until_tried, waits};
-use crate::support::{Server, call, call_bytes, dump, error_line, info, simple, text, wait_for};
+use crate::support::pool::{until_tried, until_waiting, waits};
+use crate::support::{Server, call, call_bytes, dump, error_line, info, shortest, simple, text, wait_for};
 
 struct OnServer<'s> {
     server: &'s Server,
@@ -46,13 +46,9 @@ impl Node for OnServer<'_> {
     fn enter(&mut self, caller: &str, words: &[&[u8]]) -> Result<(), String> {
         let words: Vec<&str> = words.iter().map(|word| str::from_utf8(word).expect("text")).collect();
         let mut client = Client::connect(self.server.port);
-        let (before, mut reply) = (waits(&mut self.con), None);
+        let before = waits(&mut self.con);
         client.send_words(&words);
-        wait_for("a caller that waits", || {
-            reply = reply.take().or_else(|| client.poll());
-            reply.is_some() || waits(&mut self.con) > before
-        });
-        if let Some(reply) = reply {
+        if let Some(reply) = until_waiting(&mut self.con, &mut client, before + 1, caller) {
             return Err(simple(&reply));
         }
         self.callers.push((caller.into(), client));
@@ -114,29 +110,18 @@ impl Node for OnServer<'_> {
     }
 }
 
-/// A reply in which the digits of a number with a fraction are as few as it takes.
-fn shortest(reply: Value) -> Value {
-    match reply {
-        Value::BulkString(bytes) if bytes.contains(&b'.') => {
-            let number = str::from_utf8(&bytes).ok().and_then(|text| text.parse::<f64>().ok());
-            Value::BulkString(number.map_or(bytes, |number| number.to_string().into()))
-        }
-        Value::Array(elements) => Value::Array(elements.into_iter().map(shortest).collect()),
-        other => other,
-    }
-}
-
 #[test]
 fn each_session_replies_what_stands_there() {
     let server = Server::start(&[]);
-    let mut differs = Vec::new();
-    for file in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sessions")) {
-        for session in sessions(&file).into_iter().filter(Session::fits_a_server) {
-            let name = file.file_name().unwrap().display();
-            let mut node = OnServer::new(&server);
-            differs.extend(run(&session, &mut node).iter().map(|why| format!("{name}: {why}\n")));
-            node.tidy();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sessions");
+    let differs = run_all(&folder, |session| {
+        if !session.fits_a_server() {
+            return Vec::new();
         }
-    }
-    assert!(differs.is_empty(), "{}", differs.concat());
+        let mut node = OnServer::new(&server);
+        let differs = run(session, &mut node);
+        node.tidy();
+        differs
+    });
+    assert!(differs.is_empty(), "{}", differs.join("\n"));
 }

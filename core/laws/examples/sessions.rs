@@ -14,24 +14,25 @@ fn main() -> ExitCode {
         std::env::args().skip(1).partition(|word| word.starts_with("--"));
     let (mut count, mut differ) = (0, 0);
     for name in &names {
-        let differs: Vec<String> = sessions(Path::new(name))
-            .iter()
-            .flat_map(|session| {
-                count += 1;
-                run(session, &mut InMemory::default())
-            })
-            .collect();
-        if flags.is_empty() {
-            for why in &differs {
-                println!("{name}: {why}");
-            }
-            differ += differs.len();
-        } else {
-            fill(name, &differs);
+        if !flags.is_empty() {
+            fill(name, &differences(name).1);
         }
+        let (sessions, differs) = differences(name);
+        for why in &differs {
+            println!("{name}: {why}");
+        }
+        count += sessions;
+        differ += differs.len();
     }
     println!("{count} sessions, {differ} lines differ");
     if differ == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The number of the sessions of a file, and each line that differs.
+fn differences(name: &str) -> (usize, Vec<String>) {
+    let sessions = sessions(Path::new(name));
+    let differs = sessions.iter().flat_map(|session| run(session, &mut InMemory::default()));
+    (sessions.len(), differs.collect())
 }
 
 /// Replaces `=> ?` in the lines of which a report says the reply.

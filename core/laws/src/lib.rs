@@ -33,6 +33,9 @@ use ratelimit_core::limiter::{
 };
 use ratelimit_core::{Period, Span, Time};
 
+/// The start of an hour in 2023.
+pub const T0: Time = Time::from_micros(1_700_002_800_000_000);
+
 /// A model, which decides as the limiter should.
 pub trait Model {
     /// Returns whether a request at `now`, in microseconds, is admitted. If so, it counts from then on.

@@ -9,7 +9,7 @@ use redis::Connection;
 use super::{Replied, as_read, on_memory, on_server, restored};
 use crate::support::dice::Dice;
 use crate::support::wall_clock::WallClock;
-use crate::support::{T0, dump_bytes, refused, text};
+use crate::support::{T0, dump_bytes, refused, shortest, text};
 
 const CALLS: &str = include_str!("calls.txt");
 const KEYS: [&str; 4] = ["ann", "bob", "team", "pool"];
@@ -83,7 +83,7 @@ impl Both {
     /// What memory and the server reply.
     fn call(&mut self, line: &str) -> [Replied; 2] {
         [replied(&self.memory, line), on_server(&mut self.con, line)]
-            .map(|replied| replied.map(|reply| restored(reply, HUNGER)))
+            .map(|replied| replied.map(|reply| restored(shortest(reply), HUNGER)))
     }
 
     /// Compares the bytes and expiries of all keys, and returns how many there are.

@@ -41,15 +41,10 @@ fn value(element: Element) -> Value {
     }
 }
 
-/// A reply in which a duration that the server's own clock has shortened by less than a hundredth is `whole` again. The digits of a
-/// number with a fraction are as few as it takes.
+/// A reply in which a duration that the server's own clock has shortened by less than a hundredth is `whole` again.
 fn restored(reply: Value, whole: i64) -> Value {
     match reply {
         Value::Int(integer) if (whole - whole / 100..whole).contains(&integer) => Value::Int(whole),
-        Value::BulkString(bytes) if bytes.contains(&b'.') => {
-            let number = str::from_utf8(&bytes).ok().and_then(|text| text.parse::<f64>().ok());
-            Value::BulkString(number.map_or(bytes, |number| number.to_string().into()))
-        }
         Value::Array(elements) => {
             Value::Array(elements.into_iter().map(|element| restored(element, whole)).collect())
         }

@@ -4,7 +4,7 @@ use ratelimit_laws::world::{BROKEN_ONCE, Event};
 
 use super::on_server;
 use crate::support::client::Client;
-use crate::support::pool::{until_tried, waits};
+use crate::support::pool::{until_tried, until_waiting, waits};
 use crate::support::wall_clock::WallClock;
 use crate::support::{SECOND, T0, simple, text, wait_for};
 
@@ -20,13 +20,9 @@ fn each_caller_is_served_when_all_else_has_gone() {
             match Event::of(line).expect("an event") {
                 Event::Call(call) if call.contains(" BLOCK ") => {
                     let mut client = Client::connect(clock.server.port);
-                    let (before, mut reply) = (waits(con), None);
+                    let before = waits(con);
                     client.send(&call);
-                    wait_for(line, || {
-                        reply = reply.take().or_else(|| client.poll());
-                        reply.is_some() || waits(con) > before
-                    });
-                    if reply.is_none() {
+                    if until_waiting(con, &mut client, before + 1, line).is_none() {
                         callers.push(client);
                     }
                 }

@@ -1,16 +1,12 @@
 //! Keyspace events: decisions are published to subscribers, if the operator enables it.
 
-use std::time::Duration;
-
+use crate::support::events::{subscribed, until_now};
 use crate::support::{Server, call, sync, text};
 
 /// What is published on all channels of keyevents while these lines are called.
 fn told(listened: &Server, called: &Server, lines: &[&str]) -> Vec<String> {
     let mut con = listened.connection();
-    let mut pubsub = con.as_pubsub();
-    pubsub.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    pubsub.psubscribe("__keyevent@0__:rl.*").unwrap();
-    pubsub.subscribe("end").unwrap();
+    let mut pubsub = subscribed(&mut con);
     for line in lines {
         let words: Vec<&str> = line.split(' ').collect();
         call(&mut called.connection(), &words).unwrap();
@@ -18,16 +14,7 @@ fn told(listened: &Server, called: &Server, lines: &[&str]) -> Vec<String> {
     if called.port != listened.port {
         sync(called, listened);
     }
-    call(&mut listened.connection(), &["PUBLISH", "end", ""]).unwrap();
-    let mut events = Vec::new();
-    loop {
-        let message = pubsub.get_message().unwrap();
-        if message.get_channel_name() == "end" {
-            return events;
-        }
-        let event = message.get_channel_name().trim_start_matches("__keyevent@0__:").to_string();
-        events.push(format!("{event} {}", message.get_payload::<String>().unwrap()));
-    }
+    until_now(listened, &mut pubsub)
 }
 
 const LINES: &[&str] = &[

@@ -3,6 +3,7 @@
 pub mod called;
 pub mod callers;
 pub mod cluster;
+pub mod events;
 pub mod fuzz;
 pub mod harmless;
 pub mod kinds;

@@ -1,27 +1,16 @@
 //! Keyspace events of callers that wait.
 
-use std::time::Duration;
-
 use redis::PubSub;
 
-use super::{PATIENT, Waiting, until_tried, until_waiting};
-use crate::support::{Server, call, ints, text};
+use super::{PATIENT, Waiting, try_in_vain, until_waiting};
+use crate::support::events::{subscribed, until_now};
+use crate::support::{Server, ints, text};
 
-/// The events of this module that come before one called `end`, without those of the barrier of [`until_tried`].
+/// The events until now, without those of the barrier of [`try_in_vain`].
 fn events(server: &Server, pubsub: &mut PubSub<'_>) -> Vec<String> {
-    call(&mut server.connection(), &["PUBLISH", "end", ""]).unwrap();
-    let mut events = Vec::new();
-    loop {
-        let message = pubsub.get_message().unwrap();
-        if message.get_channel_name() == "end" {
-            return events;
-        }
-        let event = message.get_channel_name().trim_start_matches("__keyevent@0__:").to_string();
-        let key: String = message.get_payload().unwrap();
-        if key != "barrier" {
-            events.push(format!("{event} {key}"));
-        }
-    }
+    let mut events = until_now(server, pubsub);
+    events.retain(|event| !event.ends_with(" barrier"));
+    events
 }
 
 #[test]
@@ -31,10 +20,7 @@ fn an_event_comes_once_for_each_caller_at_its_end() {
     let con = &mut server.connection();
     text(con, "RL.POLICY SET p LIMIT CONCURRENT 1 1h");
     let mut listener = server.connection();
-    let mut pubsub = listener.as_pubsub();
-    pubsub.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    pubsub.psubscribe("__keyevent@0__:rl.*").unwrap();
-    pubsub.subscribe("end").unwrap();
+    let mut pubsub = subscribed(&mut listener);
     for (line, keys) in [
         ("RL.CONCURRENT k 1 1h # BLOCK 1d", &["k"][..]),
         ("RL.MULTI 2 k l BLOCK 1d LIMIT CONCURRENT 1 1h #", &["k", "l"]),
@@ -46,10 +32,7 @@ fn an_event_comes_once_for_each_caller_at_its_end() {
         events(&server, &mut pubsub);
         let [granted, unblocked, leaves] =
             ["b", "c", "d"].map(|id| Waiting::enter(&server, &line.replace('#', id)));
-        // They are tried in vain.
-        text(con, "COPY k copy REPLACE");
-        text(con, "RENAME copy k");
-        until_tried(&server);
+        try_in_vain(&server);
         assert!(events(&server, &mut pubsub).is_empty(), "{line}");
         text(con, "RL.RELEASE k a");
         granted.text();

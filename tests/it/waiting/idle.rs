@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::{PATIENT, Waiting, until_tried};
+use super::{PATIENT, Waiting, try_in_vain};
 use crate::support::{Server, main_thread_seconds, text};
 
 /// How long is looked, in seconds, and how much of that the server may work. It has its own work ten times a second.
@@ -26,10 +26,7 @@ fn the_server_rests_while_callers_wait() {
         ],
     ] {
         let mut callers = lines.map(|line| Waiting::enter(&server, line));
-        // They are tried in vain.
-        text(con, "COPY k copy");
-        text(con, "RENAME copy k");
-        until_tried(&server);
+        try_in_vain(&server);
         let before = main_thread_seconds(con);
         sleep(Duration::from_secs_f64(WHILE));
         let worked = main_thread_seconds(con) - before;

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use redis::{Connection, Value};
 
 use crate::support::client::Client;
-use crate::support::{PATIENCE, Server, info, pool, simple, wait_for};
+use crate::support::{PATIENCE, Server, info, pool, simple, text, wait_for};
 
 /// Settings with which a caller may wait for a limit of an hour: `BLOCK 1d`.
 const PATIENT: [&str; 2] = ["--ratelimit.max-block", "86400000"];
@@ -122,6 +122,14 @@ fn until_waiting(con: &mut Connection, callers: u64) {
 /// Returns when the server has tried all callers that were due before.
 fn until_tried(server: &Server) {
     pool::until_tried(server, &mut server.connection());
+}
+
+/// Replaces the key `k` by its copy, and returns when the server has tried those who wait for it.
+fn try_in_vain(server: &Server) {
+    let con = &mut server.connection();
+    text(con, "COPY k copy REPLACE");
+    text(con, "RENAME copy k");
+    until_tried(server);
 }
 
 /// Sends lines at once, so that the server tries no caller between them.

@@ -1,6 +1,6 @@
 //! A limit on a real server that is full, and callers of tenants that wait for it, each on a connection of its own.
 
-use redis::Connection;
+use redis::{Connection, Value};
 
 use crate::client::Client;
 use crate::{Server, ints, text, wait_for};
@@ -58,13 +58,7 @@ impl Pool {
         };
         let mut client = Client::connect(self.server.port);
         client.send(&line);
-        let waiting = self.waiting.len() + 1;
-        let mut reply = None;
-        wait_for(&line, || {
-            reply = client.poll();
-            reply.is_some() || waits(&mut self.con) == waiting
-        });
-        let admitted = reply.is_some();
+        let admitted = until_waiting(&mut self.con, &mut client, self.waiting.len() + 1, &line).is_some();
         if admitted {
             self.held.push(caller);
         } else {
@@ -138,6 +132,16 @@ fn pass_barrier(server: &Server, con: &mut Connection) {
     text(con, "DEL barrier");
     last.reply();
     text(con, "DEL barrier");
+}
+
+/// Returns the reply to a call, or none when this number of callers wait, the last of which is the call's.
+pub fn until_waiting(con: &mut Connection, client: &mut Client, callers: usize, call: &str) -> Option<Value> {
+    let mut reply = None;
+    wait_for(call, || {
+        reply = client.poll();
+        reply.is_some() || waits(con) >= callers
+    });
+    reply
 }
 
 /// The number of callers that wait.

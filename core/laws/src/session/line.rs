@@ -1,8 +1,5 @@
 //! What a session is: lines, each with what it asks and what it expects.
 
-/// The start of an hour in 2023, in microseconds.
-pub const T0: u64 = 1_700_002_800_000_000;
-
 /// A passage of a file, with one value for each of its names.
 pub struct Session {
     pub title: String,

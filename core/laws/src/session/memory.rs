@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use ratelimit_core::Span;
 use ratelimit_core::line::Caller;
-use ratelimit_core::{Span, Time};
 use ratelimit_engine::memory::{Called, Element, Memory};
 use ratelimit_engine::reply::Reply;
 
-use super::line::T0;
 use super::run::Node;
 use super::setting::set;
+use crate::T0;
 
 pub struct InMemory {
     memory: Memory,
@@ -22,7 +22,7 @@ pub struct InMemory {
 impl Default for InMemory {
     fn default() -> InMemory {
         let memory = Memory::new(0);
-        memory.set_clock(Time::from_micros(T0));
+        memory.set_clock(T0);
         InMemory { memory, callers: BTreeMap::new(), ended: Vec::new(), sent: 0 }
     }
 }

@@ -9,9 +9,10 @@
 //! RL.PEEK k GCRA 9 10 1s @2s == RL.GCRA k 9 10 1s COST 0 @2s        both are called, and their replies are equal
 //! ```
 //!
-//! `@1.5s` stands for `AT` and the instant 1.5 s after [`T0`]. `""` is an empty word, `{x*300}` is `x` 300 times, and `\xff` is a byte.
+//! `@1.5s` stands for `AT` and the instant 1.5 s after [`T0`](crate::T0). `""` is an empty word, `{x*300}` is `x` 300 times, and `\xff` is a byte.
 //! In a reply `...` stands for any text. What replies an error, and what only looks (`RL.PEEK`, `RL.EXPLAIN`, `RL.INFO`, `COST 0`
-//! and their like), must change no key and send nothing to copies: that is checked without a word.
+//! and their like), must change no key and send nothing to copies: that is checked without a word. A call that says so of some of
+//! its limits only, and charges others, has it in small letters: `cost 0`.
 //!
 //! ```text
 //! let WINDOWS = FIXEDWINDOW 5 1m | SLIDINGLOG 5 1m      in the whole file
@@ -39,17 +40,21 @@ mod setting;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use line::{Session, T0};
+pub use line::Session;
 pub use memory::InMemory;
 pub use run::{Node, run};
 pub use setting::set;
 
-/// The files of a folder, in order.
-pub fn files(folder: &Path) -> Vec<PathBuf> {
+/// Runs each session of the files of a folder. Returns each line that differs, with its file.
+pub fn run_all(folder: &Path, mut run: impl FnMut(&Session) -> Vec<String>) -> Vec<String> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("a file").path()).collect();
     files.sort();
-    files
+    let of_file = |file: &PathBuf| -> Vec<String> {
+        let differs = sessions(file).into_iter().flat_map(|session| run(&session));
+        differs.map(|why| format!("{}: {why}", file.display())).collect()
+    };
+    files.iter().flat_map(of_file).collect()
 }
 
 /// The sessions of a file. Lines that cannot be read panic.

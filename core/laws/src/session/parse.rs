@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::line::{Expected, Line, Session, Step, T0, Words};
+use super::line::{Expected, Line, Session, Step, Words};
+use crate::T0;
 
 /// The names of an `each`, and the values that they have together.
 struct Each {
@@ -159,7 +160,7 @@ fn word(text: &str) -> Result<Words, String> {
         return Ok(vec![Vec::new()]);
     }
     if let Some(span) = text.strip_prefix('@') {
-        let at = T0.wrapping_add(micros(span)?);
+        let at = T0.as_micros().wrapping_add(micros(span)?);
         return Ok(vec![b"AT".to_vec(), at.to_string().into_bytes()]);
     }
     let mut bytes = Vec::new();

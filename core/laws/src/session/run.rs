@@ -138,10 +138,11 @@ fn only_looks(words: &[&[u8]]) -> bool {
         b"RL.TOP",
         b"EXISTS",
     ];
+    let Some(name) = words.first() else { return false };
     let costs_nothing = words.windows(2).any(|pair| pair == [b"COST".as_slice(), b"0"]);
-    let is_settlement = words.first().is_some_and(|name| name.ends_with(b"SETTLE"));
-    words.first().is_some_and(|name| LOOKS.contains(name)) && !words.contains(&b"RESET".as_slice())
-        || costs_nothing && !is_settlement
+    // What a settlement costs is charged instead of its hold, and the words of a policy are for later calls.
+    let is_of_another_call = name.ends_with(b"SETTLE") || *name == b"RL.POLICY";
+    LOOKS.contains(name) && !words.contains(&b"RESET".as_slice()) || costs_nothing && !is_of_another_call
 }
 
 /// Whether a reply is as expected. Dots stand for any text.

@@ -9,9 +9,8 @@ use super::event::NODES;
 use super::fair_lines::FairLines;
 use super::settings::Settings;
 use super::tally::Tally;
+use crate::T0;
 
-/// When a world begins: the start of an hour in 2023.
-pub(super) const START: Time = Time::from_micros(1_700_002_800_000_000);
 /// Clocks stay between these instants.
 pub(super) const EARLIEST: Time = Time::from_micros(1_000_000_000_000_000);
 pub(super) const LATEST: Time = Time::from_micros(4_000_000_000_000_000);
@@ -36,7 +35,7 @@ impl World {
     pub(super) fn new(is_thorough: bool) -> World {
         let settings = Settings::default();
         World {
-            copies: Copies::new(NODES, &settings, START),
+            copies: Copies::new(NODES, &settings, T0),
             settings,
             beliefs: Beliefs::default(),
             fair_lines: FairLines::default(),

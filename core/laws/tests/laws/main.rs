@@ -62,9 +62,6 @@ use ratelimit_laws::*;
 use histories::*;
 use laws::*;
 
-/// The start of an hour, in 2023.
-pub const T0: Time = Time::from_micros(1_700_002_800_000_000);
-
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -21,7 +21,7 @@ use process::{free_port, launch, port_was_taken, read_log, root};
 pub use product::{older, skipped};
 pub use replies::{
     call, call_bytes, clock, command_names, dump, dump_bytes, error, error_line, info, integers, ints, multi,
-    refused, simple, sorted_elements, text,
+    refused, shortest, simple, sorted_elements, text,
 };
 
 /// How often another port is tried, when another process took the one that was free a moment ago.

@@ -92,6 +92,18 @@ pub fn simple(reply: &Value) -> String {
     }
 }
 
+/// A reply in which the digits of a number with a fraction are as few as it takes.
+pub fn shortest(reply: Value) -> Value {
+    match reply {
+        Value::BulkString(bytes) if bytes.contains(&b'.') => {
+            let number = str::from_utf8(&bytes).ok().and_then(|text| text.parse::<f64>().ok());
+            Value::BulkString(number.map_or(bytes, |number| number.to_string().into()))
+        }
+        Value::Array(elements) => Value::Array(elements.into_iter().map(shortest).collect()),
+        other => other,
+    }
+}
+
 /// The five integers for all, and those of each pair.
 pub fn multi(con: &mut Connection, line: &str) -> (Vec<i64>, Vec<Vec<i64>>) {
     let words: Vec<&str> = line.split_whitespace().collect();
