@@ -126,9 +126,9 @@ soak: build ## A thousand connections, rude ones among them: latencies, memory, 
 coverage: setup ## Lines and regions of src/ that the tests reach, the modules in the servers included
 	tools/coverage
 
-mutants: ## Break the core and the engine in SAMPLE=200 places, one at a time: which do the tests without a server not notice? (SEED=1)
+mutants: ## Break the core and the engine in SAMPLE=200 places, one at a time: which do the tests without a server not notice? (SEED=1; WHERE=src: the module, by those with one)
 	@tools/setup python3
-	tools/mutants $(SAMPLE) $(SEED)
+	tools/mutants $(SAMPLE) $(SEED) $(WHERE)
 
 release: setup ## Make all files of a release for x86-64 and arm64: target/dist (ARCHITECTURES=amd64)
 	@tools/setup $(CLIENTS)

@@ -38,7 +38,7 @@ pub use calls::{
 };
 pub use catalog::{CATALOG, Row, find, named};
 pub use error::Error;
-pub use explanation::{Decision, Line, Seen, Wait};
+pub use explanation::{Decision, Line, Rough, Seen, Wait};
 pub use forms::{FORMS, Form};
 pub use keys::{KeyUse, Keys};
 pub use multi::{MultiCall, miscounted, multi};

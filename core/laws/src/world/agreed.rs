@@ -1,8 +1,9 @@
 //! What `RL.EXPLAIN` and the looks say of a call before it is made.
 
-use ratelimit_core::Manner;
+use ratelimit_core::{Manner, Span, Verdict};
 use ratelimit_engine::memory::{Called, Memory};
 use ratelimit_engine::reply::Reply;
+use ratelimit_language::Rough;
 
 use super::believed::limits;
 use super::state::World;
@@ -72,6 +73,11 @@ impl Looks {
         if !is_said {
             return Err(format!("explained as {:?}, and it is {}", self.explained, was()));
         }
+        if let (Some(said), Some(time)) = (time(verdict), time_of(called))
+            && said != Rough(time).to_string()
+        {
+            return Err(format!("explained as {:?}, and it is {}", self.explained, Rough(time)));
+        }
         match (&self.peeked, called) {
             (Some(Reply::Answer(peeked)), Called::Replied(Reply::Answer(answer))) => {
                 let is_same = peeked.verdict.admits() == answer.verdict.admits()
@@ -84,5 +90,28 @@ impl Looks {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// How long a sentence says that the caller has to wait, or until its next try.
+fn time(verdict: &str) -> Option<&str> {
+    let starts = ["; try again in ", "; wait ", "banned for ", "this strike bans for "];
+    let (_, time) = starts.iter().find_map(|start| verdict.split_once(start))?;
+    time.split(" by limit").next()
+}
+
+/// How long a reply says so.
+fn time_of(called: &Called) -> Option<Span> {
+    let Called::Replied(reply) = called else { return None };
+    let (Reply::Answer(answer)
+    | Reply::Six(answer, _)
+    | Reply::SixAndEach(answer, ..)
+    | Reply::Answers(answer, _)) = reply
+    else {
+        return None;
+    };
+    match answer.verdict {
+        Verdict::Admit { wait } => Some(wait),
+        Verdict::Refuse { retry } => retry,
     }
 }
