@@ -5,59 +5,49 @@ use std::time::{Duration, Instant};
 
 use redis::{Connection, Value};
 
-use crate::support::{Server, call, ints, older, simple, text};
+use crate::support::{Server, call, older, text};
 
 #[test]
 fn transactions_and_scripts_run_the_commands() {
     let server = Server::start(&["--appendonly", "yes"]);
     let con = &mut server.connection();
     text(con, "MULTI");
-    text(con, "RL.GCRA key 1 1 1h");
-    text(con, "RL.GCRA key 1 1 1h");
-    text(con, "RL.GCRA key 1 1 1h");
-    let Value::Array(replies) = call(con, &["EXEC"]).unwrap() else { panic!("EXEC replies an array") };
-    let limited: Vec<_> = replies
-        .iter()
-        .map(|reply| match reply {
-            Value::Array(five) => five[0].clone(),
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    assert_eq!(limited, [Value::Int(0), Value::Int(0), Value::Int(1)]);
-
-    let script = "return redis.call('RL.GCRA', KEYS[1], 1, 1, '1h')";
-    assert_eq!(ints_of(&call(con, &["EVAL", script, "1", "scripted"]).unwrap())[..3], [0, 2, 1]);
-    let refused = "return redis.pcall('RL.GCRA', KEYS[1], 1, 1)['err']";
-    let text = simple(&call(con, &["EVAL", refused, "1", "scripted"]).unwrap());
-    assert!(text.starts_with("ERR"), "{text}");
-}
-
-fn ints_of(reply: &Value) -> Vec<i64> {
-    let Value::Array(elements) = reply else { panic!("{reply:?}") };
-    elements
-        .iter()
-        .map(|element| if let Value::Int(n) = element { *n } else { panic!("{element:?}") })
-        .collect()
+    for _ in 0..3 {
+        text(con, "RL.UNIFORM key 1h");
+    }
+    assert_eq!(text(con, "EXEC").matches("[1, 1, 0, ").count(), 2);
+    let script = |call: &str| format!("EVAL return(redis.{call}) 1 scripted");
+    let taken = text(con, &script("call('RL.GCRA',KEYS[1],1,1,'1h')"));
+    assert!(taken.starts_with("[0, 2, 1, "), "{taken}");
+    let refused = text(con, &script("pcall('RL.GCRA',KEYS[1],1,1)['err']"));
+    assert!(refused.starts_with("ERR"), "{refused}");
 }
 
 #[test]
-fn a_refusal_does_not_disturb_who_watches_the_key_and_an_admission_does() {
+fn who_watches_a_key_is_disturbed_by_a_charge_and_by_no_refusal() {
     let server = Server::start(&[]);
     let (watcher, other) = (&mut server.connection(), &mut server.connection());
-    for (make, refused, admitted) in [
-        ("RL.GCRA key 0 1 1h", "RL.GCRA key 0 1 1h", "RL.GCRA key 1 1 1h"),
-        ("RL.CONCURRENT lease 1 1h a", "RL.CONCURRENT lease 1 1h b", "RL.RELEASE lease a"),
+    let limits = "LIMIT GCRA 9 1 1h LIMIT CONCURRENT 5 1h a";
+    text(other, &format!("RL.MULTI 1 key {limits}"));
+    for (line, executes) in [
+        (format!("RL.MULTI 2 new key COST 11 {limits}"), true),
+        (format!("RL.MULTIPEEK 1 key {limits}"), true),
+        (format!("RL.MULTI 1 key COST 0 {limits}"), true),
+        (format!("RL.MULTI 1 key {limits}"), false),
+        ("RL.GCRA key 9 1 1h COST 11".into(), true),
+        ("RL.GCRA key 9 1 1h".into(), false),
+        ("RL.MULTIREFUND 1 key LIMIT GCRA 9 1 1h".into(), false),
+        ("RL.CONCURRENT key 1 1h b".into(), true),
+        ("RL.RENEW key 1h a".into(), false),
+        ("RL.RELEASE key nobody".into(), true),
+        ("RL.RELEASE key a".into(), false),
     ] {
-        let key = make.split(' ').nth(1).unwrap();
-        ints(other, make);
-        for (line, executes) in [(refused, true), (admitted, false)] {
-            text(watcher, &format!("WATCH {key}"));
-            text(watcher, "MULTI");
-            text(watcher, "PING");
-            ints(other, line);
-            let reply = call(watcher, &["EXEC"]).unwrap();
-            assert_eq!(reply != Value::Nil, executes, "{line}");
+        for command in ["WATCH key", "MULTI", "PING"] {
+            text(watcher, command);
         }
+        text(other, &line);
+        let reply = call(watcher, &["EXEC"]).unwrap();
+        assert_eq!(reply != Value::Nil, executes, "{line}");
     }
 }
 
@@ -71,7 +61,9 @@ fn many_clients_at_once_are_admitted_exactly_to_the_limit() {
                     let mut con = server.connection();
                     scope.spawn(move || {
                         let calls = (0..100).map(|i| line.replace("{id}", &format!("{client}-{i}")));
-                        calls.filter(|line| ints(&mut con, line)[0] == 0).count()
+                        calls
+                            .filter(|line| text(&mut con, line).trim_start_matches('[').starts_with('0'))
+                            .count()
                     })
                 })
                 .collect();
@@ -79,9 +71,15 @@ fn many_clients_at_once_are_admitted_exactly_to_the_limit() {
         })
     };
     assert_eq!(admitted("RL.TOKENBUCKET tb 700 1 1h"), 700);
-    assert_eq!(admitted("RL.GCRA gcra 699 1 1h"), 700);
-    assert_eq!(admitted("RL.SLIDINGWINDOW sw 700 1000d"), 700);
     assert_eq!(admitted("RL.CONCURRENT lease 700 1h {id}"), 700);
+    let several = "RL.MULTI 2 user all LIMIT FIXEDWINDOW 700 1h ON 1 LIMIT SLIDINGLOG 500 1h ON 2 \
+                   LIMIT TOKENBUCKET 900 1 1h LIMIT CONCURRENT 10000 1h {id} ON 2";
+    assert_eq!(admitted(several), 500);
+    let left = text(
+        &mut server.connection(),
+        "RL.MULTIPEEK 2 user all LIMIT FIXEDWINDOW 700 1h ON 1 LIMIT TOKENBUCKET 900 1 1h",
+    );
+    assert!(left.contains("[[0, 700, 200, ") && left.matches("[0, 900, 400, ").count() == 2, "{left}");
 }
 
 #[test]

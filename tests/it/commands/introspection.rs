@@ -1,4 +1,4 @@
-//! What the module tells about itself: `COMMAND`, `INFO`, `RL.INFO`, `RL.HELP`.
+//! What `COMMAND` and `INFO` show of the module. What `RL.INFO` and `RL.HELP` show is in `tests/sessions/shown.txt`.
 
 use ratelimit_language::help::Subcommand;
 use ratelimit_language::syntax::{Kind, Part};
@@ -7,7 +7,7 @@ use redis::Value;
 
 use crate::docs::reference::catalog::flags;
 use crate::support::fuzz::grammar::{commands, elements, field, fields};
-use crate::support::{Server, call, call_bytes, command_names, error, error_line, info, ints, simple, text};
+use crate::support::{Server, call, command_names, error, info, simple, text};
 
 /// All others that want to know a command, such as the pages and the packages, ask the language.
 #[test]
@@ -129,162 +129,25 @@ fn the_server_finds_the_keys_of_a_call() {
         ("RL.PEEK a GCRA 1 1 1ms", "[a]"),
         ("RL.SETTLE a b GCRA 1 1 1ms COST 1", "[a]"),
         ("RL.MULTISETTLE 2 a b c COST 1 LIMIT UNIFORM 1ms", "[a, b]"),
+        ("RL.MULTI 2 a b LIMIT GCRA 1 1 1s ON 1", "[a, b]"),
+        ("RL.MULTIRELEASE 2 a b c", "[a, b]"),
+        ("RL.PEEK a SKETCH b 1 1 1h", "[a]"),
     ] {
         assert_eq!(text(con, &format!("COMMAND GETKEYS {line}")), keys, "{line}");
     }
+    // A number that cannot be right names none: the error is the command's own, on a cluster too.
+    for wrong in ["5", "0", "-1", "x"] {
+        error(con, &format!("COMMAND GETKEYS RL.MULTI {wrong} a b LIMIT"));
+    }
+    let flags = text(con, "COMMAND GETKEYSANDFLAGS RL.MULTIPEEK 1 a LIMIT GCRA 1 1 1s");
+    assert_eq!(flags, "[[a, [RO, access]]]");
 }
 
 #[test]
-fn help_lists_the_commands_and_explains_one() {
+fn info_has_the_version_and_the_build() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    let help = text(con, "RL.HELP");
-    for line in [
-        "RL.GCRA key max_burst count period [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]] [HOLD id ttl]",
-        "RL.APPLY key payload [key payload ...]",
-        "RL.PEEK key limiter parameter [parameter ...] [COST cost] [AT at]",
-        "RL.SETTLE key id limiter parameter [parameter ...] COST cost [AT at]",
-        "RL.MULTISETTLE numkeys key [key ...] id [COST cost] [AT at] LIMIT limiter parameter ",
-    ] {
-        assert!(help.contains(line), "{line}: {help}");
-    }
-    assert_eq!(text(con, "RL.HELP rL.GcRa"), text(con, "RL.HELP gcra"));
-    for unknown in [&b""[..], b"RL.", b"\0", b"gcra\n", &[b'x'; 10_000]] {
-        let told = error_line(&call_bytes(con, &[b"RL.HELP", unknown]).unwrap_err());
-        assert!(
-            told.starts_with("ERR syntax error near '") && told.ends_with("': RL.HELP lists the commands"),
-            "{told}"
-        );
-    }
-    let gcra = text(con, "RL.HELP gcra");
-    for line in [
-        "RL.GCRA key max_burst count period [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]] [HOLD id ttl]",
-        "    max_burst  how many requests may come at once after the first (0 to 9007199254740991)",
-        "    period     the length of a period (duration, 1ms to 36500d)",
-        "    A duration has a unit: ms, s, m, h, d or w, as in 90s and 1d.",
-        "    RL.GCRA user:1 14 30 60s",
-    ] {
-        assert!(gcra.contains(line), "{line}: {gcra}");
-    }
-}
-
-#[test]
-fn info_counts_requests_by_limiter_and_errors() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    for (line, times) in [
-        ("RL.TOKENBUCKET tb 2 1 1h", 5),
-        ("RL.TOKENBUCKET tb2 2 1 1h BATCH", 3),
-        ("RL.GCRA gcra 0 1 1h", 4),
-        ("RL.SLIDINGWINDOW sw 1 1000d", 2),
-        ("RL.SLIDINGWINDOW swp 1 1000d PRECISION 1000d", 2),
-        ("RL.CONCURRENT lease 1 1h a", 2),
-        ("RL.CONCURRENT lease 1 1h b", 1),
-        ("RL.CALENDAR page 1 YEAR", 2),
-        // The strike that bans is refused, and so is what comes during the ban.
-        ("RL.PENALTY penalty 2 1h 1h", 4),
-        ("RL.PENALTY penalty 2 1h 1h COST 0", 2),
-        ("RL.SKETCH sketch a 1 1 1h", 3),
-        ("RL.SKETCH sketch b 1 1 1h", 2),
-        ("RL.SKETCH sketch b 1 1 1h COST 0", 2),
-        // What is held is a request, once. A settlement is none.
-        ("RL.FIXEDWINDOW held 1 1h HOLD a 1h", 3),
-        ("RL.FIXEDWINDOW held 1 1h HOLD b 1h", 2),
-        ("RL.SETTLE held a FIXEDWINDOW 1 1h COST 5", 2),
-        // Looks and probes are no requests.
-        ("RL.GCRA gcra 0 1 1h COST 0", 3),
-        ("RL.PEEK gcra GCRA 0 1 1h", 3),
-    ] {
-        for _ in 0..times {
-            ints(con, line);
-        }
-    }
-    for line in ["RL.GCRA key 1 1 0", "RL.GCRA sketch 1 1 1s", "RL.PEEK gcra NOSUCH 1"] {
-        error(con, line);
-    }
-    for (field, count) in [
-        ("tokenbucket_admitted", "4"),
-        ("tokenbucket_refused", "4"),
-        ("gcra_admitted", "1"),
-        ("gcra_refused", "3"),
-        ("slidingwindow_admitted", "2"),
-        ("slidingwindow_refused", "2"),
-        ("concurrent_admitted", "2"),
-        ("concurrent_refused", "1"),
-        ("calendar_admitted", "1"),
-        ("calendar_refused", "1"),
-        ("penalty_admitted", "1"),
-        ("penalty_refused", "3"),
-        ("sketch_admitted", "4"),
-        ("sketch_refused", "1"),
-        ("fixedwindow_admitted", "1"),
-        ("fixedwindow_refused", "2"),
-        ("errors", "3"),
-        ("version", env!("CARGO_PKG_VERSION")),
-    ] {
-        let told = info(con, "ratelimit", &format!("ratelimit_{field}"));
-        assert_eq!(told.as_deref(), Some(count), "{field}");
-    }
-    let build = info(con, "ratelimit", "ratelimit_build").unwrap();
-    assert!(!build.is_empty());
-}
-
-#[test]
-fn a_key_tells_what_it_holds() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    let at = 1_700_002_800_000_000u64;
-    for (make, told) in [
-        (
-            "RL.TOKENBUCKET a 10 1 1m COST 4",
-            "limiter, TOKENBUCKET, mode, continuous, length_ms, 60000, tokens, 6, ",
-        ),
-        (
-            "RL.TOKENBUCKET b 10 1 1m BATCH COST 4",
-            "limiter, TOKENBUCKET, mode, batch, length_ms, 60000, tokens, 6, period_start_us, 1700002800000000, ",
-        ),
-        (
-            "RL.GCRA c 9 1 1m COST 4",
-            "limiter, GCRA, mode, plain, length_ms, 60000, theoretical_arrival_us, 1700003040000000, ",
-        ),
-        (
-            "RL.SLIDINGWINDOW d 10 1m COST 4",
-            "limiter, SLIDINGWINDOW, mode, weighted, length_ms, 60000, current, 4, previous, 0, ",
-        ),
-        (
-            "RL.SLIDINGWINDOW e 10 1m PRECISION 1s COST 4",
-            "limiter, SLIDINGWINDOW, mode, precision, length_ms, 60000, precision_ms, 1000, buckets, 1, count, 4, ",
-        ),
-        (
-            "RL.CONCURRENT f 10 1m x COST 4",
-            "limiter, CONCURRENT, mode, leases, stored_leases, 1, stored_cost, 4, last_deadline_us, 1700002860000000, ",
-        ),
-        (
-            "RL.CALENDAR h 10 DAY TZ Europe/Lisbon COST 4",
-            "limiter, CALENDAR, mode, calendar, length_ms, 86400000, count, 4, window_start_us, 1699920000000000, window_end_us, 1700006400000000, ",
-        ),
-        (
-            "RL.SKETCH j x 9 1 1m COST 4 WIDTH 4 DEPTH 2",
-            "limiter, SKETCH, mode, cells, width, 4, depth, 2, ahead, 0, all_ahead, 0, ",
-        ),
-        (
-            "RL.PENALTY i 10 1m 5s COST 4",
-            "limiter, PENALTY, mode, strikes, length_ms, 60000, strikes, 4, window_start_us, 1700002800000000, level, 0, ban_end_us, 0, ",
-        ),
-        (
-            "RL.SLIDINGLOG g 10 1m COST 4",
-            "limiter, SLIDINGLOG, mode, log, length_ms, 60000, stored_entries, 1, stored_cost, 4, oldest_us, 1700002800000000, newest_us, 1700002800000000, last_entry_us, 1700002800000000, ",
-        ),
-    ] {
-        ints(con, &format!("{make} AT {at}"));
-        let key = make.split(' ').nth(1).unwrap();
-        let expires = text(con, &format!("PEXPIRETIME {key}"));
-        let expected = format!("[{told}last_charge_us, {at}, expires_at_ms, {expires}, waiting, 0]");
-        assert_eq!(text(con, &format!("RL.INFO {key}")), expected);
-    }
-    assert_eq!(text(con, "RL.INFO missing"), "(nil)");
-    text(con, "PERSIST a");
-    assert!(text(con, "RL.INFO a").ends_with("expires_at_ms, -1, waiting, 0]"));
-    text(con, "SET string x");
-    assert!(error(con, "RL.INFO string").starts_with("WRONGTYPE"));
+    let version = info(con, "ratelimit", "ratelimit_version");
+    assert_eq!(version.as_deref(), Some(env!("CARGO_PKG_VERSION")));
+    assert!(!info(con, "ratelimit", "ratelimit_build").unwrap().is_empty());
 }

@@ -1,8 +1,6 @@
-//! Requests: their numbers, options, keys and ids, the errors they get, and the documentation of the commands.
+//! Keys of other types, transactions and many clients, and the documentation of the commands.
 
 mod atomicity;
 mod introspection;
 mod keys_and_ids;
-mod numbers;
-mod syntax_errors;
 mod wrong_calls;

@@ -2,18 +2,7 @@
 
 use redis::{Connection, Value};
 
-use crate::support::{call, call_bytes, error_line, info, text};
-
-/// The error that `words` are answered with, which must be the same, and harmless, whether the key is missing or was made
-/// by the line `valid`.
-pub fn error_of(con: &mut Connection, valid: &str, words: &[&[u8]]) -> String {
-    text(con, "FLUSHALL");
-    let on_a_missing_key = harmless_error(con, words);
-    text(con, valid);
-    let on_a_key_in_use = harmless_error(con, words);
-    assert_eq!(on_a_missing_key, on_a_key_in_use, "{}", readable(words));
-    on_a_key_in_use
-}
+use crate::support::{call, call_bytes, error_line, info};
 
 /// The error that `words` are answered with, checked to leave all as it is.
 pub fn harmless_error(con: &mut Connection, words: &[&[u8]]) -> String {
@@ -41,10 +30,4 @@ fn everything(con: &mut Connection) -> (Vec<Value>, Option<String>) {
 
 fn readable(words: &[&[u8]]) -> String {
     words.iter().map(|word| word.escape_ascii().to_string()).collect::<Vec<_>>().join(" ")
-}
-
-/// `RL.PEEK k GCRA 9 1 1s` for `RL.GCRA k 9 1 1s`.
-pub fn probe_of(line: &str) -> String {
-    let (name, parameters) = line.strip_prefix("RL.").unwrap().split_once(" k ").unwrap();
-    format!("RL.PEEK k {name} {parameters}")
 }

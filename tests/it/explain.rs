@@ -1,11 +1,11 @@
-//! Who may ask for an explanation, and where: rights, keys, replicas, transactions, scripts and a cluster.
+//! Who may ask for an explanation, and where: rights, keys, replicas, transactions, scripts and a cluster. What it says is in
+//! `tests/sessions/explanations.txt`.
 
 use redis::Connection;
 
-use super::{explain, texts};
 use crate::support::cluster::Cluster;
 use crate::support::contents::contents;
-use crate::support::{Server, T0, call, error, info, sync, text};
+use crate::support::{Server, T0, error, info, sync, text};
 
 const LINES: [&str; 4] = [
     "RL.GCRA user:1 9 10 1h",
@@ -48,22 +48,19 @@ fn a_user_needs_no_more_than_to_read_the_keys() {
         con
     };
     let support = &mut user("support", "%R~user:* +rl.explain");
+    let denied = |con: &mut Connection, line: &str| error(con, line).starts_with("NOPERM");
     for line in LINES {
-        assert!(explain(support, line).len() > 1);
-        assert!(error(support, line).starts_with("NOPERM"), "{line}");
+        text(support, &format!("RL.EXPLAIN {line}"));
         let other = format!("RL.EXPLAIN {}", line.replace("user:", "team:"));
-        assert!(error(support, &other).starts_with("NOPERM"), "{other}");
+        assert!(denied(support, line) && denied(support, &other), "{line}");
     }
-    assert!(error(support, "RL.EXPLAIN RL.ASK user:1 api KEYS team:1").starts_with("NOPERM"));
-    assert!(error(support, "RL.EXPLAIN RL.MULTI 2 user:1 team:1 LIMIT GCRA 9 1 1s").starts_with("NOPERM"));
+    for other in ["RL.ASK user:1 api KEYS team:1", "RL.MULTI 2 user:1 team:1 LIMIT GCRA 9 1 1s"] {
+        assert!(denied(support, &format!("RL.EXPLAIN {other}")), "{other}");
+    }
     // It shows the numbers of a policy to a user without the right to RL.POLICY.
-    assert!(error(support, "RL.POLICY GET api").starts_with("NOPERM"));
-    assert_eq!(
-        explain(support, "RL.ASK user:1 api")[1],
-        "1. GCRA 9 10 1h on user:1: admits; 10 of 10 left; nothing is stored of it"
-    );
-    let writer = &mut user("writer", "%W~* +rl.explain");
-    assert!(error(writer, "RL.EXPLAIN RL.GCRA user:1 9 10 1h").starts_with("NOPERM"));
+    assert!(denied(support, "RL.POLICY GET api"));
+    assert!(text(support, "RL.EXPLAIN RL.ASK user:1 api").contains("1. GCRA 9 10 1h on user:1: admits"));
+    assert!(denied(&mut user("writer", "%W~* +rl.explain"), "RL.EXPLAIN RL.GCRA user:1 9 10 1h"));
 }
 
 #[test]
@@ -75,33 +72,31 @@ fn it_changes_and_counts_nothing_also_on_replicas_in_transactions_and_in_scripts
     text(con, "RL.UNIFORM user:2 1h");
     let replica = server.replica(&[]);
     sync(&server, &replica);
-    let counts =
-        |con: &mut Connection| (text(con, "RL.POLICY STATS api"), text(con, "RL.TOP"), decisions(con));
+    let counts = |con: &mut Connection| {
+        (
+            text(con, "RL.POLICY STATS api"),
+            text(con, "RL.TOP"),
+            info(con, "ratelimit", "ratelimit_gcra_refused"),
+        )
+    };
     let before = (contents(&server), counts(con));
     for line in LINES {
-        let told = explain(con, line);
         // The clock goes on.
-        let verdict = |texts: &[String]| texts[0].split(';').next().unwrap().to_string();
-        assert_eq!(verdict(&explain(&mut replica.connection(), line)), verdict(&told), "{line}");
-        text(con, "MULTI");
-        text(con, &format!("RL.EXPLAIN {line}"));
-        let redis::Value::Array(replies) = call(con, &["EXEC"]).unwrap() else { panic!("no array") };
-        assert_eq!(verdict(&texts(&replies[0])), verdict(&told), "{line}");
-        let words: Vec<&str> = line.split(' ').collect();
-        let script = format!("return redis.call('RL.EXPLAIN','{}')", words.join("','"));
-        let keys: Vec<&str> = words.iter().filter(|word| word.starts_with("user:")).copied().collect();
-        let count = keys.len().to_string();
-        let told_by_script = call(con, &[&["EVAL_RO", &script, &count], &keys[..]].concat()).unwrap();
-        assert_eq!(verdict(&texts(&told_by_script)), verdict(&told), "{line}");
+        let verdict =
+            |reply: String| reply.trim_start_matches('[').split([';', ',']).next().unwrap().to_string();
+        let explain = format!("RL.EXPLAIN {line}");
+        let expected = verdict(text(con, &explain));
+        assert_eq!(verdict(text(&mut replica.connection(), &explain)), expected, "{line}");
+        for queued in ["MULTI", &explain] {
+            text(con, queued);
+        }
+        assert_eq!(verdict(text(con, "EXEC")), expected, "{line}");
+        let keys: Vec<&str> = line.split(' ').filter(|word| word.starts_with("user:")).collect();
+        let words = explain.replace(' ', "','");
+        let script = format!("EVAL_RO return(redis.call('{words}')) {} {}", keys.len(), keys.join(" "));
+        assert_eq!(verdict(text(con, &script)), expected, "{line}");
     }
     assert_eq!((contents(&server), counts(con)), before);
-}
-
-/// The counters of decisions.
-fn decisions(con: &mut Connection) -> Vec<Option<String>> {
-    ["ratelimit_gcra_admitted", "ratelimit_gcra_refused", "ratelimit_multi_admitted", "ratelimit_ask_refused"]
-        .map(|field| info(con, "ratelimit", field))
-        .into()
 }
 
 #[test]
@@ -111,16 +106,27 @@ fn a_cluster_sends_the_call_to_the_node_of_its_keys() {
     let home = &cluster.primaries[place];
     let elsewhere = &cluster.primaries[(place + 1) % 3];
     let moved = format!("MOVED {} 127.0.0.1:{}", cluster.slot("{user}"), home.port);
-    for line in [
-        "RL.GCRA {user} 9 10 1h",
-        "RL.MULTI 2 {user} {user}:2 LIMIT GCRA 9 10 1h",
-        "RL.ASK {user} api KEYS {user}:2",
-        "RL.SKETCH {user} item 9 10 1h",
-    ] {
+    for line in LINES {
+        let line = line.replace("user:", "{user}:");
         assert_eq!(error(&mut elsewhere.connection(), &format!("RL.EXPLAIN {line}")), moved, "{line}");
     }
     let con = &mut home.connection();
-    assert_eq!(explain(con, "RL.GCRA {user} 9 10 1h")[0], "admitted");
+    assert!(text(con, "RL.EXPLAIN RL.GCRA {user} 9 10 1h").starts_with("[admitted, "));
     let slots = "CROSSSLOT Keys in request don't hash to the same slot";
     assert_eq!(error(con, "RL.EXPLAIN RL.MULTI 2 {user} other LIMIT GCRA 9 10 1h"), slots);
+}
+
+#[test]
+fn of_many_leases_the_first_hundred_are_listed() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for id in 0..110 {
+        text(con, &format!("RL.CONCURRENT pool 1000 {}s id:{id}", 3600 - id));
+    }
+    for (options, count) in [("", 100), (" 10000", 110)] {
+        let told = text(con, &format!("RL.INFO pool LEASES{options}"));
+        assert!(told.matches("[id, ").count() == count && told.contains("leases, [[id, id:109, "), "{told}");
+    }
+    text(con, "SET page text");
+    assert!(error(con, "RL.INFO page LEASES").starts_with("WRONGTYPE"));
 }
