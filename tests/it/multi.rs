@@ -3,6 +3,7 @@
 
 use redis::Connection;
 
+use crate::support::replicas::wait_for_policies;
 use crate::support::{
     AOF_AT_ONCE, SECOND, Server, T0, WRONG_TYPE, call_bytes, dump, error, error_line, info, kind_of_error,
     last_payload, multi, sync, text,
@@ -12,6 +13,7 @@ use crate::support::{
 fn one_effect_is_sent_for_all_keys_and_none_where_none_changes() {
     let server = Server::start(&AOF_AT_ONCE);
     let replica = server.replica(&["--propagation-error-behavior", "panic"]);
+    wait_for_policies(&replica);
     let con = &mut server.connection();
     let applied = || -> u64 {
         sync(&server, &replica);
