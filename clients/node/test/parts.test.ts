@@ -122,13 +122,21 @@ describe('turns', () => {
     return { promise, resolve }
   }
   const patient = (turn: Promise<void>) => turn
+  async function run<T>(turns: Turns, work: () => Promise<T>, patience: (turn: Promise<void>) => Promise<void>): Promise<T> {
+    if (!turns.take()) await turns.wait(patience)
+    try {
+      return await work()
+    } finally {
+      turns.leave()
+    }
+  }
 
   test('at most n work at a time, first come first served', async () => {
     const turns = new Turns(2)
     const works = [later(), later(), later(), later()]
     const begun: number[] = []
     const work = (i: number) => () => (begun.push(i), works[i]!.promise)
-    const all = works.map((_, i) => turns.run(work(i), patient))
+    const all = works.map((_, i) => run(turns, work(i), patient))
     await new Promise(setImmediate)
     assert.deepEqual(begun, [0, 1])
     works[1]!.resolve()
@@ -142,9 +150,9 @@ describe('turns', () => {
   test('who fails or gives up leaves its turn to the next', async () => {
     const turns = new Turns(1)
     const first = later()
-    const fails = turns.run(() => first.promise.then(() => Promise.reject(new Error('failed'))), patient)
-    const gone = turns.run(() => assert.fail('no turn'), () => Promise.reject(new Error('gone')))
-    const next = turns.run(async () => 'next', patient)
+    const fails = run(turns, () => first.promise.then(() => Promise.reject(new Error('failed'))), patient)
+    const gone = run(turns, () => assert.fail('no turn'), () => Promise.reject(new Error('gone')))
+    const next = run(turns, async () => 'next', patient)
     await assert.rejects(gone, /gone/)
     first.resolve()
     await assert.rejects(fails, /failed/)
