@@ -60,7 +60,7 @@ OUTCOMES: dict[str, set[str] | None] = {
 }
 RESULT = set(
     "allowed limit remaining retry_after_ms reset_after_ms granted answered each binding settled headers error held lost id "
-    "estimate decision status violated wait_ms words source body value".split()
+    "estimate decision status violated wait_ms words source body value decisions".split()
 )
 ERROR = {"error", "kind", "command", "code", "node", "text", "says", "decision"}
 ERRORS = {"RateLimitError", "ConfigurationError", "CallError", "Unavailable", "Refused", "Closed"}

@@ -477,6 +477,9 @@ function same(value: unknown, expected: Fields): void {
     else if (name === 'each' && Array.isArray(one)) {
       assert.equal((found as unknown[]).length, one.length)
       for (const [i, each] of one.entries()) same((found as unknown[])[i], each as Fields)
+    } else if (name === 'decisions') {
+      assert.deepEqual(Object.keys(found as Fields), Object.keys(one as Fields), name)
+      for (const [rule, decision] of Object.entries(one as Fields)) same((found as Fields)[rule], decision as Fields)
     } else if (name === 'decision') same(found, one as Fields)
     else assert.deepEqual(found ?? null, one, name)
   }
