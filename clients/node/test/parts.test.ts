@@ -7,27 +7,10 @@ import { Call } from '../dist/call/call.js'
 import { settings } from '../dist/call/settings.js'
 import { Core } from '../dist/decide/core.js'
 import { real } from '../dist/runtime.js'
-import { Log } from '../dist/decide/log.js'
 import { Nodes } from '../dist/wire/nodes.js'
 import { Turns } from '../dist/wire/turns.js'
 import { blocked } from '../dist/wire/waits.js'
 import { Patience, within } from '../dist/wire/within.js'
-
-test('the log has at most one line a second of a kind, and counts the others', () => {
-  const lines: string[] = []
-  let now = 0
-  const log = new Log((line) => lines.push(line), () => now)
-  for (now of [0, 1, 999, 1000, 1500, 2000]) log.warn('a', `at ${now}`)
-  log.warn('b', 'other')
-  assert.deepEqual(lines, [
-    'redis-ratelimit: at 0',
-    'redis-ratelimit: at 1000 (2 more since the last line)',
-    'redis-ratelimit: at 2000 (1 more since the last line)',
-    'redis-ratelimit: other',
-  ])
-  for (let i = 0; i < 250; i += 1) log.warn(`kind ${i}`, 'x')
-  assert.equal(lines.length, 254)
-})
 
 describe('the servers', () => {
   const core = new Core(settings({ logger: () => undefined }, false), () => 0)

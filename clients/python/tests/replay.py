@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
@@ -21,9 +22,11 @@ import redis_ratelimit
 from redis_ratelimit import (
     UNLIMITED,
     Adapt,
+    Asked,
     AsyncGate,
     AsyncRateLimiter,
     Breaker,
+    CallError,
     Decision,
     Gate,
     Limit,
@@ -36,6 +39,7 @@ from redis_ratelimit import (
     Rule,
     Share,
     Shed,
+    Unavailable,
 )
 from redis_ratelimit.call import limiters
 from redis_ratelimit.call.call import Call
@@ -279,7 +283,7 @@ def _is_overload(error: BaseException) -> bool:
     return isinstance(error, Overload)
 
 
-def _broken(_: BaseException) -> bool:
+def _broken(*_: object) -> bool:
     raise TypeError("it is broken")
 
 
@@ -310,6 +314,7 @@ class Replay:
         self._named: dict[str, Running] = {}
         self._things: dict[str, Any] = {}
         self._before: dict[str, set[tuple[int, int]]] = {}
+        self.told: list[str] = []
         self.background: Background | None = None
         self._performing: list[tuple[Job, Running]] = []
         self.limiter = self._limiter(case.get("limiter", {}))
@@ -344,6 +349,7 @@ class Replay:
 
     async def step(self, step: Object) -> None:
         self.clock.now += TICK
+        self.told.clear()
         self.expected.begin(step.get("sends", ()))
         if "after" in step:
             await self._advance(_seconds(step["after"]))
@@ -428,6 +434,8 @@ class Replay:
 
     def _method(self, call: str, given: Object) -> Any:
         given = dict(given)
+        if call == "command":
+            return getattr(self.limiter.commands, given["name"])(**_arguments(given["arguments"]))
         method = getattr(self.limiter, call)
         if call == "ready":
             return method(*map(_limit, given.pop("limits", ())), **given)
@@ -511,7 +519,16 @@ class Replay:
             options["breaker"] = options["breaker"] and Breaker(**options["breaker"])
         if "cache" in options:
             options["cache"] = options["cache"] is not None and RefusalCache(**options["cache"]) or None
+        if hooks := options.pop("hooks", None):
+            options["on_decision"], options["on_error"] = (_broken, _broken) if hooks == "broken" else (self._decided, self._failed)
         return self.made(options)
+
+    def _decided(self, decision: Decision, asked: Asked) -> None:
+        outcome = "allowed" if decision.allowed else "refused"
+        self.told.append(f"{asked.command} {asked.key!s}: {outcome} after {_ms(asked.seconds)} ms")
+
+    def _failed(self, error: Unavailable | CallError) -> None:
+        self.told.append(f"{type(error).__name__} of {error.command}")
 
     def made(self, options: Object) -> Any:
         raise NotImplementedError
@@ -519,7 +536,8 @@ class Replay:
     def _gate(self, given: Object) -> Any:
         rules: list[Rule[Any]] = [_rule(rule) for rule in given.get("rules", ())]
         shed = _shed(given["shed"]) if "shed" in given else None
-        return self.kinds[1](self.limiter, rules, shed, **{name: given[name] for name in ("headers",) if name in given})
+        options = {name: _from(given[name]) for name in ("headers", "skip") if name in given}
+        return self.kinds[1](self.limiter, rules, shed, **options)
 
     def _check(self, step: Object, running: Running, name: str) -> None:
         if running.error is not None and "throws" not in step:
@@ -529,6 +547,8 @@ class Replay:
             _check_error(step["throws"], running.error)
         if "gives" in step:
             given = self._things.get(name, running.result)
+            if isinstance(step["gives"], dict) and "value" in step["gives"]:
+                given = {"value": _plain(given)}
             compare(step["gives"], shown(given.result if isinstance(given, Running) else given))
 
 
@@ -541,6 +561,18 @@ def _limit(limit: Any) -> Any:
     if "name" in given:
         return LIMITERS[given.pop("name")](**given)
     return Limit(_limit(given.pop("limit")), **given)
+
+
+def _arguments(given: Object) -> Object:
+    """The arguments of a command."""
+    limits = {"limits": [_limit(limit) for limit in given["limits"]]} if "limits" in given else {}
+    return {**given, **limits, **({"limiter": _limit(given["limiter"])} if "limiter" in given else {})}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value._asdict() if hasattr(value, "_asdict") else value
 
 
 def _rest(given: Object) -> Object:
@@ -588,9 +620,10 @@ def shown(value: Any) -> Any:
         error = value.error and {"kind": value.error.kind, "command": value.error.command, "node": value.error.node}
         return {**fields, **times, "each": each, "headers": value.headers("user"), "error": error}
     if isinstance(value, Refusal):
-        return {"status": value.status, "headers": value.headers, "violated": value.violated}
+        fields = {name: getattr(value, name) for name in ("status", "headers", "violated", "decisions")}
+        return {**fields, "body": json.loads(value.body), "retry_after_ms": _ms(value.retry_after)}
     if isinstance(value, redis_ratelimit.Passage):
-        return {"status": 200, "headers": value.headers, "violated": [], "wait_ms": _ms(value.wait)}
+        return {"status": 200, "headers": value.headers, "violated": [], "wait_ms": _ms(value.wait), "decisions": value.decisions}
     if isinstance(value, tuple):
         return {"words": " ".join(map(str, value))}
     if hasattr(value, "held"):
@@ -605,6 +638,7 @@ def compare(expected: Any, given: Any, where: str = "gives") -> None:
         given = {name: value for name, value in given.items() if name != "Content-Type" or name in expected}
         assert given == expected, f"{where}: {given!r}, not {expected!r}"
     elif isinstance(expected, dict):
+        assert not where.endswith(".decisions") or given.keys() == expected.keys(), f"{where}: {given!r}"
         for name, value in expected.items():
             compare(value, given[name] if isinstance(given, dict) else getattr(given, name), f"{where}.{name}")
     elif isinstance(expected, list):

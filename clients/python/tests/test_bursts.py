@@ -14,7 +14,6 @@ import redis.asyncio
 
 from both import Maker
 from redis_ratelimit import AsyncRateLimiter, Breaker, Decision, Gcra, RateLimiter
-from redis_ratelimit.decide.failure import NoFreeConnection
 from redis_ratelimit.wire.source import SPARE
 from servers import Server, eventually, free_port
 
@@ -126,19 +125,6 @@ async def test_calls_without_a_free_connection_do_not_open_the_breaker(
             more = await asyncio.gather(*(limiter.limit(key, "100/h") for _ in range(5)))
         assert [each.error and each.error.kind for each in more] == ["crowded"] * 5
         assert (await first).answered and limiter.counters["breaker_opened"] == 0
-
-
-def test_no_free_connection_is_an_error_of_redis_py() -> None:
-    error = NoFreeConnection("none")
-    assert isinstance(error, redis.ConnectionError) and str(error) == "none"
-
-
-async def test_a_closed_limiter_is_an_error(make: Maker, key: str) -> None:
-    limiter = make()
-    assert (await limiter.limit(key, "10/h")).answered
-    await limiter.close()
-    with pytest.raises(RuntimeError, match="the limiter is closed"):
-        await limiter.limit(key, "10/h")
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
