@@ -22,18 +22,13 @@ import redis_ratelimit
 from redis_ratelimit import (
     UNLIMITED,
     Adapt,
-    Asked,
-    AsyncGate,
     AsyncRateLimiter,
     Breaker,
     CallError,
     Decision,
-    Gate,
     Limit,
-    Limiter,
     Rate,
     RateLimiter,
-    Refusal,
     RefusalCache,
     Refused,
     Rule,
@@ -46,9 +41,11 @@ from redis_ratelimit.call.call import Call
 from redis_ratelimit.call.rate import limiter_of
 from redis_ratelimit.call.values import milliseconds
 from redis_ratelimit.decide.failure import NoFreeConnection
+from redis_ratelimit.gates import AsyncGate, Gate, Passage, Refusal
 from redis_ratelimit.runtime import AsyncRuntime
 from redis_ratelimit.runtime_threads import Runtime
 from redis_ratelimit.taken.jobs import Job, Timetable
+from redis_ratelimit.types import Asked, Limiter
 from redis_ratelimit.wire.nodes import drive as async_drive
 from redis_ratelimit.wire.nodes_threads import drive
 from redis_ratelimit.wire.redirect import SLOTS, Step, routed
@@ -622,7 +619,7 @@ def shown(value: Any) -> Any:
     if isinstance(value, Refusal):
         fields = {name: getattr(value, name) for name in ("status", "headers", "violated", "decisions")}
         return {**fields, "body": json.loads(value.body), "retry_after_ms": _ms(value.retry_after)}
-    if isinstance(value, redis_ratelimit.Passage):
+    if isinstance(value, Passage):
         return {"status": 200, "headers": value.headers, "violated": [], "wait_ms": _ms(value.wait), "decisions": value.decisions}
     if isinstance(value, tuple):
         return {"words": " ".join(map(str, value))}

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from redis_ratelimit import Adapt, AsyncRateLimiter, Commands, ConfigurationError, RateLimiter
+from redis_ratelimit import Adapt, AsyncRateLimiter, ConfigurationError, RateLimiter
+from redis_ratelimit.commands import Commands
 from servers import Server
 
 

@@ -24,7 +24,8 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from starlette.types import Message
 
-from redis_ratelimit import AsyncRateLimiter, Concurrent, ConfigurationError, Refusal, SlidingLog, TokenBucket
+from redis_ratelimit import AsyncRateLimiter, Concurrent, ConfigurationError, SlidingLog, TokenBucket
+from redis_ratelimit.gates import Refusal
 from redis_ratelimit.asgi import RateLimit, RequestRefused, Rule, limited, problem
 from servers import Server
 

@@ -8,7 +8,8 @@ import pytest
 
 from both import Maker
 from gates import Request, rule
-from redis_ratelimit import Concurrent, Passage
+from redis_ratelimit import Concurrent
+from redis_ratelimit.gates import Passage
 from redis_ratelimit.decide.errors import Closed
 from redis_ratelimit.gate.entrance import AsyncGate
 from redis_ratelimit.gate.entrance_threads import Gate

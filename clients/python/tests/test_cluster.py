@@ -14,10 +14,8 @@ from redis.cluster import LoadBalancingStrategy
 
 from both import OnThreads
 from redis_ratelimit import (
-    AsyncCommands,
     AsyncRateLimiter,
     CallError,
-    Commands,
     Concurrent,
     ConfigurationError,
     FixedWindow,
@@ -26,6 +24,7 @@ from redis_ratelimit import (
     RateLimiter,
     TokenBucket,
 )
+from redis_ratelimit.commands import AsyncCommands, Commands
 from servers import Cluster, Server, eventually
 
 REPLICAS = LoadBalancingStrategy.ROUND_ROBIN_REPLICAS

@@ -13,16 +13,9 @@ import redis
 import redis.asyncio
 
 import redis_ratelimit
-from redis_ratelimit import (
-    AsyncCommands,
-    Commands,
-    Concurrent,
-    FixedWindow,
-    Limiter,
-    RateLimitError,
-    SlidingLog,
-    TokenBucket,
-)
+from redis_ratelimit import Concurrent, FixedWindow, RateLimitError, SlidingLog, TokenBucket
+from redis_ratelimit.commands import AsyncCommands, Commands
+from redis_ratelimit.types import Limiter
 from redis_ratelimit.call import limiters as generated
 from redis_ratelimit.call.call import Call
 from servers import Server

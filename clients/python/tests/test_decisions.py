@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 import redis
 
-from redis_ratelimit import Calendar, Commands, Decision, FixedWindow, Gcra, LeakyBucket, Limiter, TokenBucket, Uniform
+from redis_ratelimit import Calendar, Decision, FixedWindow, Gcra, LeakyBucket, TokenBucket, Uniform
+from redis_ratelimit.commands import Commands
+from redis_ratelimit.types import Limiter
 from servers import Server
 
 NOW = 1_700_002_800_000_000

@@ -13,7 +13,8 @@ import redis.asyncio
 
 from both import Maker
 from gates import Request, caller, free, gate, passed, refused, rule
-from redis_ratelimit import AsyncRateLimiter, Concurrent, ConfigurationError, LeakyBucket, Limiter, RateLimiter, Smooth
+from redis_ratelimit import AsyncRateLimiter, Concurrent, ConfigurationError, LeakyBucket, RateLimiter, Smooth
+from redis_ratelimit.types import Limiter
 from redis_ratelimit.gate.entrance import AsyncGate
 from redis_ratelimit.gate.entrance_threads import Gate
 from redis_ratelimit.gate.rules import Rule

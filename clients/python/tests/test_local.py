@@ -12,7 +12,8 @@ import pytest
 import redis
 import redis.asyncio
 
-from redis_ratelimit import AsyncRateLimiter, Decision, Local, RateLimiter
+from redis_ratelimit import AsyncRateLimiter, Decision, RateLimiter
+from redis_ratelimit.types import Local
 from redis_ratelimit.call.steady import SteadyRate
 from redis_ratelimit.decide.share import MOST_KEYS, SWEEP, Claim, Insurance
 from redis_ratelimit.local import local

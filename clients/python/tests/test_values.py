@@ -8,7 +8,18 @@ from datetime import timedelta
 
 import pytest
 
-from redis_ratelimit import CallError, ConfigurationError, Decision, Gcra, Rate, Refused, SlidingLog, Smooth, Unavailable, Uniform
+from redis_ratelimit import (
+    CallError,
+    ConfigurationError,
+    Decision,
+    Gcra,
+    Rate,
+    Refused,
+    SlidingLog,
+    Smooth,
+    Unavailable,
+    Uniform,
+)
 
 
 def test_a_duration_has_two_forms() -> None:

@@ -14,7 +14,8 @@ from redis.asyncio.cluster import ClusterNode as AsyncClusterNode
 from redis.cluster import ClusterNode
 
 from both import Maker
-from redis_ratelimit import AsyncCommands, AsyncRateLimiter, Commands, Decision, Gcra, RateLimiter
+from redis_ratelimit import AsyncRateLimiter, Decision, Gcra, RateLimiter
+from redis_ratelimit.commands import AsyncCommands, Commands
 from servers import Cluster, Server, eventually
 
 

@@ -240,7 +240,7 @@ class AsyncLink:
             raise Closed
 
     async def _pipelined(self, connection: Any, calls: Sequence[Call], replies: list[object]) -> None:
-        await exchange_all(connection, calls, replies, self._timeout, self._is_over)
+        await exchange_all(connection, calls, replies, self._timeout, self._is_over, self._clock)
         raise_unable(replies)
 
     async def _give_back(self, pool: Pool, connection: Any) -> None:

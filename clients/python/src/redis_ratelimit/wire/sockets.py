@@ -112,7 +112,12 @@ async def exchange(
 
 
 async def exchange_all(
-    connection: Any, calls: Sequence[Call], replies: list[object], seconds: float, is_over: Callable[[Call], bool]
+    connection: Any,
+    calls: Sequence[Call],
+    replies: list[object],
+    seconds: float,
+    is_over: Callable[[Call], bool],
+    _clock: Callable[[], float],
 ) -> None:
     """Sends calls in a pipeline, and adds their replies."""
     cancelled = _cancellations()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from threading import Semaphore
-from time import monotonic
 from typing import Any
 
 from redis.exceptions import RedisError, ResponseError, TimeoutError
@@ -103,7 +102,12 @@ def exchange(connection: Any, call: Call, asking: bool, seconds: float, is_over:
 
 
 def exchange_all(
-    connection: Any, calls: Sequence[Call], replies: list[object], seconds: float, is_over: Callable[[Call], bool]
+    connection: Any,
+    calls: Sequence[Call],
+    replies: list[object],
+    seconds: float,
+    is_over: Callable[[Call], bool],
+    clock: Callable[[], float],
 ) -> None:
     """Sends calls in a pipeline, and adds their replies."""
     for call in calls:
@@ -111,9 +115,9 @@ def exchange_all(
     connection.send_packed_command(connection.pack_commands([call.words for call in calls]))
     if is_over(calls[0]):  # redis-py may have opened the connection anew
         raise Closed
-    until = monotonic() + seconds
+    until = clock() + seconds
     while len(replies) < len(calls):
-        if not connection.can_read(timeout=max(0.0, until - monotonic())):
+        if not connection.can_read(timeout=max(0.0, until - clock())):
             raise TimeoutError(late(seconds))
         try:
             replies.append(connection.read_response())
