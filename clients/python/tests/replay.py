@@ -48,7 +48,7 @@ from redis_ratelimit.taken.jobs import Job, Timetable
 from redis_ratelimit.types import Asked, Limiter
 from redis_ratelimit.wire.nodes import drive as async_drive
 from redis_ratelimit.wire.nodes_threads import drive
-from redis_ratelimit.wire.redirect import SLOTS, Step, routed
+from redis_ratelimit.wire.redirect import SLOTS, Route, Step, routed
 from redis_ratelimit.wire.slots import SlotMap
 
 Object = dict[str, Any]
@@ -60,7 +60,6 @@ ROUNDED = 5e-4
 _CLASSES: list[type[Limiter]] = [getattr(limiters, name) for name in limiters.__all__]
 LIMITERS = {limiter.NAME: limiter for limiter in _CLASSES}
 PARSER: Any = DefaultParser
-METHODS = {"release_lease": "release"}
 
 
 class Clock:
@@ -168,6 +167,10 @@ class Background:
         return [*(job for job in self.current if not job.is_renewal), *self.timetable.take_endings()]
 
 
+def _alone(call: Call) -> Route:
+    return (yield Step(("redis", 6379), call))
+
+
 class Wire:
     """The servers."""
 
@@ -178,13 +181,16 @@ class Wire:
     def where(self, call: Call) -> str:
         return self.slots.where(call) if self.slots else "redis:6379"
 
-    def begun(self, call: Call, node: str) -> Object:
+    def steps(self, call: Call) -> Route:
+        return routed(self.slots, call) if self.slots else _alone(call)
+
+    def begun(self, call: Call, address: tuple[str, int]) -> Object:
         if call.ended:
             raise redis_ratelimit.Closed
         if call is SLOTS:  # how nodes are found is no matter of the cases
             return {"reply": _shards(self._replay.nodes)}
-        call.asked, call.sent = node, True
-        return self._replay.expected.outcome(call.words, node)
+        call.asked, call.sent = f"{address[0]}:{address[1]}", True
+        return self._replay.expected.outcome(call.words, call.asked)
 
     def ended(self, outcome: Object, call: Call) -> object:
         error = raised(outcome, call)
@@ -195,38 +201,23 @@ class Wire:
 
 class AsyncWire(Wire):
     async def send(self, call: Call) -> object:
-        if self.slots is None:
-            return await self._exchange(call, "redis:6379")
-        return await async_drive(routed(self.slots, call), self._perform)
+        return await async_drive(self.steps(call), self._perform)
 
     async def send_all(self, calls: Sequence[Call]) -> list[object]:
-        replies: list[object] = []
-        for call in calls:
-            try:
-                replies.append(await self.send(call))
-            except Exception as error:
-                replies.append(error)
-        return replies
+        return await asyncio.gather(*map(self.send, calls), return_exceptions=True)
 
     async def end_waits(self) -> None: ...
 
     async def close(self) -> None: ...
 
     async def _perform(self, step: Step) -> object:
-        return await self._exchange(step.call, f"{step.address[0]}:{step.address[1]}")
-
-    async def _exchange(self, call: Call, node: str) -> object:
-        outcome = self.begun(call, node)
-        if "pending" in outcome:
-            outcome = await self._replay.pending(outcome["pending"])
-        return self.ended(outcome, call)
+        outcome = self.begun(step.call, step.address)
+        return self.ended(await self._replay.pending(outcome["pending"]) if "pending" in outcome else outcome, step.call)
 
 
 class ThreadWire(Wire):
     def send(self, call: Call) -> object:
-        if self.slots is None:
-            return self._exchange(call, "redis:6379")
-        return drive(routed(self.slots, call), self._perform)
+        return drive(self.steps(call), self._perform)
 
     def send_all(self, calls: Sequence[Call]) -> list[object]:
         replies: list[object] = []
@@ -242,13 +233,8 @@ class ThreadWire(Wire):
     def close(self) -> None: ...
 
     def _perform(self, step: Step) -> object:
-        return self._exchange(step.call, f"{step.address[0]}:{step.address[1]}")
-
-    def _exchange(self, call: Call, node: str) -> object:
-        outcome = self.begun(call, node)
-        if "pending" in outcome:
-            outcome = self._replay.pending(outcome["pending"])
-        return self.ended(outcome, call)
+        outcome = self.begun(step.call, step.address)
+        return self.ended(self._replay.pending(outcome["pending"]) if "pending" in outcome else outcome, step.call)
 
 
 class GivenUp(BaseException):
@@ -402,32 +388,65 @@ class Replay:
                 background.add(job, running.result[0])
 
     async def _called(self, call: str, given: Object, name: str | None) -> Running:
-        if call == "local":
-            running = await self._value(lambda: self.limiter.local(given["key"], _limit(given["limit"]), **_rest(given)))
-            self._things[name or ""] = running.result
-        elif call == "take":
-            running = await self.run(lambda: self._things[given["of"]].take(given.get("cost", 1)))
-        elif call == "try_take":
-            running = await self._value(lambda: self._things[given["of"]].try_take(given.get("cost", 1)))
-        elif call in ("end", "cancel", "record", "renew", "release_lease", "look", "leave", "cancel_call"):
-            running = await self._of(call, given)
-        elif call in ("lease", "hold", "new", "value", "rules"):
-            running = await self._made(call, given, name)
-        elif call == "crosses":
-            running = await self._value(lambda: self._named[given["of"]].result.crosses(given["fraction"]))
-        elif call == "enter":
-            before = self._before[given["of"]] if "of" in given else set()
-            self._before[name or ""] = before
-            running = await self.run(lambda: self.gate.enter(given["request"], before))
-            if name:
-                self._things[name] = running
-        elif call == "work":
-            running = await self.run(lambda: self._worked(given))
+        thing: Any = self._things.get(given.get("of", ""))
+        values: dict[str, Callable[[], Any]] = {
+            "new": lambda: self._limiter(given),
+            "rules": lambda: self._gate(given),
+            "value": lambda: limiter_of(_limit(given["limit"])).words,
+            "local": lambda: self.limiter.local(given["key"], _limit(given["limit"]), **_rest(given)),
+            "try_take": lambda: thing.try_take(given.get("cost", 1)),
+            "crosses": lambda: self._named[given["of"]].result.crosses(given["fraction"]),
+            "look": lambda: thing,
+            "record": lambda: thing.settle(given["cost"]),
+        }
+        calls: dict[str, Callable[[], Any]] = {
+            "lease": lambda: self.entered(self._lease(dict(given), name)),
+            "hold": lambda: self.entered(self._hold(dict(given), name)),
+            "work": lambda: self._worked(dict(given)),
+            "take": lambda: thing.take(given.get("cost", 1)),
+            "renew": lambda: thing.renew(),
+            "release_lease": lambda: thing.release(*filter(None, [given.get("outcome")])),
+            "end": lambda: thing.end(),
+            "cancel": lambda: thing.cancel(),
+            "enter": lambda: self.gate.enter(given["request"], self._before_of(given, name)),
+            "leave": lambda: self._leave(thing.result, given),
+        }
+        if call == "cancel_call":
+            await self.given_up(self._named[given["of"]])
+            return Running()
+        if call in values:
+            running = self._value(values[call])
         else:
-            running = await self.run(lambda: self._method(call, given))
+            running = await self.run(calls.get(call, lambda: self._method(call, given)))
         if name:
             self._named[name] = running
+            if call in ("local", "enter"):
+                self._things[name] = running.result if call == "local" else running
         return running
+
+    def _before_of(self, given: Object, name: str | None) -> set[tuple[int, int]]:
+        before = self._before[given["of"]] if "of" in given else set[tuple[int, int]]()
+        self._before[name or ""] = before
+        return before
+
+    def _leave(self, passage: Any, given: Object) -> Any:
+        passage.spent.update(given.get("spent", {}))
+        return self.gate.leave(passage)
+
+    def _lease(self, given: Object, name: str | None) -> Any:
+        if isinstance(given.get("adapt"), dict):
+            given["adapt"] = Adapt(**given["adapt"])
+        return self._kept(name, self.limiter.lease(given.pop("key"), given.pop("capacity"), given.pop("ttl"), **given))
+
+    def _hold(self, given: Object, name: str | None) -> Any:
+        what = _limit(given.pop("limit")) if "limit" in given else given.pop("policy")
+        budget = {name: given.pop(name) for name in ("ttl", "keys") if name in given}
+        return self._kept(name, self.limiter.budget(given.pop("key"), what, **budget).hold(given.pop("estimate"), **given))
+
+    def _kept(self, name: str | None, thing: Any) -> Any:
+        if name:
+            self._things[name] = thing
+        return thing
 
     def _method(self, call: str, given: Object) -> Any:
         given = dict(given)
@@ -444,31 +463,6 @@ class Replay:
         first = [given.pop("key"), *limit] if "key" in given else []
         return method(*first, **given)
 
-    async def _made(self, call: str, given: Object, name: str | None) -> Running:
-        given = dict(given)
-        if call == "new":
-            return await self._value(lambda: self._limiter(given))
-        if call == "rules":
-            return await self._value(lambda: self._gate(given))
-        if call == "value":
-            return await self._value(lambda: limiter_of(_limit(given["limit"])).words)
-
-        def enter() -> Any:
-            thing: Any
-            if call == "lease":
-                if isinstance(given.get("adapt"), dict):
-                    given["adapt"] = Adapt(**given["adapt"])
-                thing = self.limiter.lease(given.pop("key"), given.pop("capacity"), given.pop("ttl"), **given)
-            else:
-                what = _limit(given.pop("limit")) if "limit" in given else given.pop("policy")
-                budget = {name: given.pop(name) for name in ("ttl", "keys") if name in given}
-                thing = self.limiter.budget(given.pop("key"), what, **budget).hold(given.pop("estimate"), **given)
-            if name:
-                self._things[name] = thing
-            return self.entered(thing)
-
-        return await self.run(enter)
-
     def entered(self, thing: Any) -> Any:
         raise NotImplementedError
 
@@ -477,29 +471,12 @@ class Replay:
         raise NotImplementedError
 
     def _worked(self, given: Object) -> Any:
-        given = dict(given)
         error = WORK[given.pop("error")]()
         if "drops" in given:
             given["drops"] = DROPS[given["drops"]]
-        return self.failed(self.limiter.lease(given.pop("key"), given.pop("capacity"), given.pop("ttl"), **given), error)
+        return self.failed(self._lease(given, None), error)
 
-    async def _of(self, call: str, given: Object) -> Running:
-        thing: Any = self._things.get(given["of"])
-        if call == "cancel_call":
-            running = self._named[given["of"]]
-            await self.given_up(running)
-            return Running()
-        if call == "leave":
-            passage = thing.result
-            passage.spent.update(given.get("spent", {}))
-            return await self.run(lambda: self.gate.leave(passage))
-        if call == "look":
-            return await self._value(lambda: thing)
-        if call == "record":
-            return await self._value(lambda: thing.settle(given["cost"]))
-        return await self.run(lambda: getattr(thing, METHODS.get(call, call))(*filter(None, [given.get("outcome")])))
-
-    async def _value(self, made: Callable[[], Any]) -> Running:
+    def _value(self, made: Callable[[], Any]) -> Running:
         running = Running()
         try:
             running.result = made()

@@ -27,24 +27,6 @@ def release_of(key: str) -> bytes:
     return f"RL.RELEASE\r\n${len(key)}\r\n{key}\r\n".encode()
 
 
-async def test_nothing_more_is_asked_while_the_limiter_closes(make: Maker, server: Server, key: str) -> None:
-    with Proxy(server.port, release_of(key)) as proxy:
-        limiter = make(port=proxy.port, timeout=20.0)
-        async with limiter.lease(key, 5, "1m"):
-            closing = asyncio.create_task(limiter.close())
-            await asyncio.to_thread(eventually, lambda: limiter.taken.closed, "the beginning of close")
-            late, estimate = limiter.lease(key + ":late", 5, "1m"), limiter.budget(key + ":budget", BUCKET).hold(80)
-            for each in (late, estimate):
-                with pytest.raises(Closed):
-                    await each.__aenter__()
-            assert not closing.done() and not late.held and limiter.counters["asked"] == 1
-            proxy.let_go()
-            await closing
-    assert leases(server, key) == 0
-    with RateLimiter(redis.Redis(port=server.port), timeout=5.0) as bare:
-        assert remaining(bare, key + ":budget", BUCKET) == 1000 and not held(bare, key + ":budget")
-
-
 @pytest.mark.parametrize("wait", [None, "20s"])
 async def test_a_call_whose_connection_opens_is_not_sent_after_close(
     make: Maker, server: Server, key: str, wait: str | None

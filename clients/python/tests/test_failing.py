@@ -107,6 +107,7 @@ async def test_a_full_server_is_unavailable(make: Maker, key: str) -> None:
         ({"timeout": True}, "timeout must be a number of seconds above 0"),
         ({"breaker": 5}, "breaker must be a Breaker or None"),
         ({"cache": True}, "cache must be a RefusalCache or None"),
+        ({"max_waits": 0}, "max_waits must be"),
         ({"read_from_replicas": True}, "read_from_replicas needs the client of a cluster"),
     ],
 )

@@ -49,10 +49,6 @@ def nothing(_: Job) -> float | None:
     return None
 
 
-async def never(_: Job) -> float | None:
-    raise AssertionError("not reached")
-
-
 class Once(Job):
     def __init__(self, delay: float | None = None) -> None:
         super().__init__(RELEASE)
