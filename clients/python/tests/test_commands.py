@@ -12,7 +12,7 @@ import pytest
 import redis
 import redis.asyncio
 
-import redis_ratelimit
+import redis_ratelimit.types
 from redis_ratelimit import Concurrent, SlidingLog, TokenBucket
 from redis_ratelimit.commands import AsyncCommands, Commands
 from redis_ratelimit.types import Limiter
@@ -22,7 +22,9 @@ from servers import Server
 METHODS = sorted(name for name in vars(Commands) if not name.startswith("_"))
 # These need a file, or a payload that only another key has.
 WITHOUT_EXAMPLE = {"apply", "policy_load", "policy_save"}
-NAMES: dict[str, object] = {name: getattr(redis_ratelimit, name) for name in redis_ratelimit.__all__}
+NAMES: dict[str, object] = {
+    name: getattr(module, name) for module in (redis_ratelimit, redis_ratelimit.types) for name in module.__all__
+}
 
 
 @pytest.fixture(scope="module")
