@@ -9,18 +9,19 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-LIMITER = {"prefix", "fail", "breaker", "cache"}
+LIMITER = {"prefix", "fail", "breaker", "cache", "hooks"}
 # What each question may have, and each that charges.
 TOLD = {"fail", "timeout"}
 CHARGED = TOLD | {"cost", "wait", "hold", "force"}
 TENANT = {"tenant", "weight"}
 LEASE = {"key", "capacity", "ttl"}, TOLD | TENANT | {"cost", "reserved", "critical", "wait", "renew", "adapt"}
 ADAPT = {"gradient", "floor", "start", "backoff", "slow"}
-GATE = {"rules", "shed", "headers"}
+GATE = {"rules", "shed", "headers", "skip"}
 # The required arguments of each call, and the others.
 CALLS: dict[str, tuple[set[str], set[str]]] = {
     "new": (set(), LIMITER),
     "value": ({"limit"}, set()),
+    "command": ({"name", "arguments"}, set()),
     "limit": ({"key", "limit"}, CHARGED | TENANT | {"partial", "reserve"}),
     "limits": ({"keys", "limits"}, CHARGED),
     "ask": ({"key", "policy"}, CHARGED | TENANT | {"lease_id", "keys", "full"}),
@@ -59,7 +60,7 @@ OUTCOMES: dict[str, set[str] | None] = {
 }
 RESULT = set(
     "allowed limit remaining retry_after_ms reset_after_ms granted answered each binding settled headers error held lost id "
-    "estimate decision status violated wait_ms words source".split()
+    "estimate decision status violated wait_ms words source body value decisions".split()
 )
 ERROR = {"error", "kind", "command", "code", "node", "text", "says", "decision"}
 ERRORS = {"RateLimitError", "ConfigurationError", "CallError", "Unavailable", "Refused", "Closed"}
@@ -70,8 +71,13 @@ COUNTERS = set(
 )
 RULE = {"name", "key", "limit", "policy", "cost", "estimate", "hold", "local"}
 SHED = {"key", "utilization", "tier", "tiers", "good", "bad", "delay", "ramp", "retry_after"}
-STEP = set("after call with as answer outcome sends gives throws of log counters times".split())
+STEP = set("after call with as answer outcome sends gives throws of log told counters times".split())
 HERE = Path(__file__).parent
+FORMS = {
+    form["name"]: {argument["name"]: argument.get("optional", False) for argument in form["arguments"]}
+    for command in json.loads((HERE / "catalog.json").read_text())["commands"]
+    for form in command["forms"]
+}
 
 
 def wrong_fields(where: str, value: object, required: set[str], others: set[str]) -> Iterator[str]:
@@ -106,6 +112,10 @@ def wrong_step(where: str, step: dict[str, object], known: set[str]) -> Iterator
         yield from wrong_fields(f"{where}: with", given, required, others)
         if isinstance(given, dict) and isinstance(given.get("adapt"), dict):
             yield from wrong_fields(f"{where}: adapt", given["adapt"], set(), ADAPT)
+        if step["call"] == "command":
+            form = FORMS.get(given["name"], {})
+            required = {name for name, optional in form.items() if not optional}
+            yield from wrong_fields(f"{where}: {given['name']}", given["arguments"], required, form.keys() - required)
         if isinstance(given, dict) and "of" in given and given["of"] not in known:
             yield f"{where} is of {given['of']!r}, which no step has named"
     elif "with" in step or "as" in step:

@@ -2,7 +2,7 @@
 
     python_threads.py src/redis_ratelimit
 
-Only what differs in truth is written by hand twice: the links to a server, calls that wait, the background and the calls under way."""
+Only what differs in truth is written by hand twice: the use of a connection, the background and the calls under way."""
 
 import re
 import sys
@@ -17,12 +17,13 @@ TWINS = [
     "taken/lease",
     "runtime",
     "wire/clients",
+    "wire/link",
     "wire/nodes",
     "gate/entrance",
     "local/local",
     "limits/methods",
 ]
-BY_HAND = ["wire/link", "wire/blocking"]
+BY_HAND = ["wire/sockets", "wire/blocking"]
 NAMES = "|".join(Path(twin).name for twin in TWINS + BY_HAND)
 # In this order.
 RULES = [

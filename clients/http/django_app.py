@@ -15,7 +15,8 @@ from django.core.wsgi import get_wsgi_application
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.urls import re_path
 
-from redis_ratelimit import UNLIMITED, Concurrent, SlidingLog, TokenBucket, Unlimited
+from redis_ratelimit import UNLIMITED, Concurrent, SlidingLog, TokenBucket
+from redis_ratelimit.types import Unlimited
 from redis_ratelimit.django import Rule, Shed
 
 # The prompt and the answer of a chat, together.

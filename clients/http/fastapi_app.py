@@ -10,7 +10,8 @@ from fastapi import FastAPI, Request
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from redis.asyncio import Redis
 
-from redis_ratelimit import UNLIMITED, AsyncRateLimiter, Concurrent, SlidingLog, TokenBucket, Unlimited
+from redis_ratelimit import UNLIMITED, AsyncRateLimiter, Concurrent, SlidingLog, TokenBucket
+from redis_ratelimit.types import Unlimited
 from redis_ratelimit.asgi import RateLimit, Rule, Shed
 
 # The prompt and the answer of a chat, together.

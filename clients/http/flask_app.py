@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from flask import Flask, Request, Response, g, request
 from redis import Redis
 
-from redis_ratelimit import UNLIMITED, Concurrent, RateLimiter, SlidingLog, TokenBucket, Unlimited
+from redis_ratelimit import UNLIMITED, Concurrent, RateLimiter, SlidingLog, TokenBucket
+from redis_ratelimit.types import Unlimited
 from redis_ratelimit.flask import RateLimit, Rule, Shed
 
 # The prompt and the answer of a chat, together.

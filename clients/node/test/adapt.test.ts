@@ -29,27 +29,6 @@ describe('a limit that finds itself', () => {
     throw error
   }
 
-  test('falls by the errors that are named, and by no others', async () => {
-    assert.equal(await limiter.lease('named', options, () => 'done'), 'done')
-    assert.equal(await limitOf('named'), 50)
-    await assert.rejects(limiter.lease('named', options, fails(new TooSlow())), TooSlow)
-    assert.equal(await limitOf('named'), 45)
-    await assert.rejects(limiter.lease('named', options, fails(new TypeError('wrong'))), TypeError)
-    await assert.rejects(limiter.lease('named', options, fails(AbortSignal.abort().reason)), { name: 'AbortError' })
-    assert.equal(await limitOf('named'), 45)
-    await assert.rejects(limiter.lease('named', { ...options, drops: (error) => error instanceof TypeError }, fails(new TypeError('wrong'))), TypeError)
-    assert.equal(await limitOf('named'), 40)
-  })
-
-  test('is released if the choice of errors fails', async () => {
-    const drops = () => {
-      throw new RangeError('no choice')
-    }
-    await assert.rejects(limiter.lease('choice', { ...options, drops }, fails(new TooSlow())), TooSlow)
-    assert.equal((await limiter.commands.info('choice'))?.['leases'] ?? 0, 0)
-    assert.equal(await limitOf('choice'), 50)
-  })
-
   test('takes a class of each kind for a class, and no function', async () => {
     // As older compilers write a class.
     function Compiled(this: Error) {}

@@ -43,12 +43,29 @@ for (const kind of KINDS) {
       const lease = { capacity: 1, ttl: '1m' }
       await holder.limiter.lease(pool, lease)
       const waits = assert.rejects(limiter.lease(pool, { ...lease, wait: '50s' }), CLOSED)
+      const releases = async () => Number(/cmdstat_rl.release:calls=(\d+)/.exec(await server.cli('INFO', 'commandstats'))?.[1] ?? 0)
       const waiting = (count: number) => async () =>
         (await server.cli('INFO', 'ratelimit')).includes(`ratelimit_waiting:${count}`)
       await until(waiting(1), 'a wait')
       await limiter.close()
       await waits
       await until(waiting(0), 'an empty line')
+      assert((await releases()) > 0, 'it may have been granted')
+    })
+
+    test('waits for a release that is under way, and not for all leases of a silent server', async (t) => {
+      const lease = { capacity: 1, ttl: '1m' }
+      const { limiter } = await limiterOn(t, kind, server.port)
+      const pool = key()
+      void (await limiter.lease(pool, lease)).release()
+      await limiter.close()
+      assert.equal((await server.cli('RL.PEEK', pool, 'CONCURRENT', '1', '1m', 'nobody')).split('\n')[2], '1')
+      const silent = await limiterOn(t, kind, server.port, { timeoutMs: 150, connectTimeoutMs: 5000, breaker: { failures: 3 } })
+      for (let i = 0; i < 20; i += 1) await silent.limiter.lease(key(), lease)
+      server.process.kill('SIGSTOP')
+      const began = performance.now()
+      await silent.limiter.close().finally(() => server.process.kill('SIGCONT'))
+      assert(performance.now() - began < 2000, 'one after the other would take 3 s')
     })
 
     test('ends waits whose connection is still opening', async (t) => {

@@ -168,15 +168,6 @@ describe('on a cluster', () => {
         close()
       })
 
-      test('a start finds a node that lacks a policy', async (t) => {
-        const { limiter } = await limiterOnCluster(t, kind, port)
-        const name = `p${randomUUID()}`
-        await limiter.commands.policySet(name, [new Limit('10/s', { on: 3 })])
-        assert.equal(await limiter.ready({ limits: ['10/s', new Limit(bucket, { on: 2 })], policies: [name] }), true)
-        await nodes[1]!.cli('RL.POLICY', 'DEL', name)
-        await assert.rejects(limiter.ready({ policies: [name] }), { name: 'ConfigurationError', message: /no such policy/ })
-      })
-
       test('a call that waits is at the node of its key, and leaves it', async (t) => {
         const { limiter } = await limiterOnCluster(t, kind, port)
         for (const key of await keys()) {
@@ -217,11 +208,6 @@ describe('on a cluster', () => {
         for (const node of [next, ...nodes]) await node.cli('CLUSTER', 'SETSLOT', String(slot(key)), 'NODE', id)
         assert.equal(await limiter.lease(key, { capacity: 1, ttl: '30s', wait: '5s' }, ({ held }) => held), true, lines.join())
         assert.equal((await limiter.limit(`{${key}}`, hour)).answered, true)
-      })
-
-      test('keys of several slots are a wrong call', async (t) => {
-        const { limiter } = await limiterOnCluster(t, kind, port)
-        await assert.rejects(limiter.limits(await keys(), [hour]), { name: 'CallError', code: 'CROSSSLOT' })
       })
     })
   }

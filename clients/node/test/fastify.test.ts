@@ -6,7 +6,7 @@ import { Redis } from 'ioredis'
 import { RateLimiter } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/fastify'
 import { startServer } from './servers.js'
-import { answer, rulesFor, shedFor, type View } from './web-application.js'
+import { answer, rulesFor, type View } from './web-application.js'
 import { webSuite } from './web.js'
 
 function view(request: FastifyRequest): View {
@@ -14,14 +14,10 @@ function view(request: FastifyRequest): View {
   return { path: pathname, query: searchParams, header: (name) => request.headers[name] as string | undefined }
 }
 
-webSuite('Fastify', async ({ limiter, rules, shed }) => {
+webSuite('Fastify', async ({ limiter, rules }) => {
   const app = fastify({ forceCloseConnections: true })
-  await app.register(ratelimit, { limiter, rules: rulesFor(rules, view), shed: shedFor(shed, view) })
-  app.get('/*', (request) => {
-    const { parts, error } = answer(view(request), request.spent)
-    if (error) throw error
-    return Readable.from(parts)
-  })
+  await app.register(ratelimit, { limiter, rules: rulesFor(rules, view) })
+  app.get('/*', (request) => Readable.from(answer(view(request), request.spent)))
   return { url: await app.listen({ port: 0, host: '127.0.0.1' }), close: () => app.close() }
 })
 

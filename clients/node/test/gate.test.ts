@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
-import { Concurrent, FixedWindow, Gcra, LeakyBucket, Penalty, SlidingLog, TokenBucket, Uniform } from 'redis-ratelimit'
-import { Stack, type Rule } from 'redis-ratelimit/gate'
-import { gateOn, team, user, type Asking } from './gate-harness.js'
+import { FixedWindow, LeakyBucket, RateLimiter, TokenBucket } from 'redis-ratelimit'
+import { Gate, Stack, type Rule } from 'redis-ratelimit/gate'
+import { gateOn, user, type Asking } from './gate-harness.js'
 import { quiet } from './rate-limiter-flexible.clients.js'
 import { startServer, type Server } from './servers.js'
 
@@ -20,26 +20,12 @@ describe('a gate on one server', () => {
   })
   const made = (t: TestContext, rules: Rule<Asking>[], options = {}) => gateOn(t, server.port, rules, options)
 
-  test('a request without any rule goes on without a question', async (t) => {
-    const { gate, limiter } = made(t, [{ name: 'default', key: user, limit: '1/m' }])
-    const { refusal, headers } = await gate.enter({}, undefined)
-    assert.deepEqual([refusal, headers, limiter.counters.asked], [undefined, {}, 0])
-  })
-
   test('a request is charged each time, also if an object comes again', async (t) => {
     const { gate, left, lines } = made(t, [{ name: 'messages', key: user, limit: new FixedWindow(2, '1h') }])
     const socket = { user: 'ann' }
     const entered = async () => (await gate.enter(socket)).refusal?.status
     assert.deepEqual([await entered(), await entered(), await entered(), await entered()], [undefined, undefined, 429, 429])
     assert.deepEqual([await left('messages:ann', 'FIXEDWINDOW', 2, '1h'), lines], [0, []])
-  })
-
-  test('what stands before a request twice is charged once', async (t) => {
-    const { gate, left } = made(t, [{ name: 'rate', key: user, limit: new FixedWindow(9, '1h') }])
-    const stack = new Stack()
-    const { spent } = await gate.enter({ user: 'ann' }, undefined, stack)
-    await gate.enter({ user: 'ann' }, spent, stack)
-    assert.equal(await left('rate:ann', 'FIXEDWINDOW', 9, '1h'), 8)
   })
 
   test('what is queued or booked waits for its turn', async (t) => {
@@ -96,16 +82,6 @@ describe('a gate on one server', () => {
     })
   }
 
-  test('a penalty counts the refusals of the other rules', async (t) => {
-    const { gate } = made(t, [
-      { name: 'rate', key: user, limit: new FixedWindow(1, '1m') },
-      { name: 'ban', key: user, limit: new Penalty(2, '10m', '1h') },
-    ])
-    const told = []
-    for (let i = 0; i < 4; i++) told.push((await gate.enter({ user: 'ann' }, undefined)).headers['Retry-After'])
-    assert.deepEqual(told.map((wait) => Number(wait) > 60), [false, false, true, true])
-  })
-
   test('a request that nobody waits for is not charged to its budget', async (t) => {
     const { gate, left } = made(t, [{ name: 'tokens', key: user, limit: new TokenBucket(100, 1, '1h'), estimate: 60 }])
     const pass = await gate.enter({ user: 'ann' }, undefined)
@@ -113,20 +89,6 @@ describe('a gate on one server', () => {
     await pass.cancel()
     await pass.end()
     assert.equal(await left('tokens:ann', 'TOKENBUCKET', 100, 1, '1h'), 100)
-  })
-
-  test('a strange count is charged as a whole number, or as estimated', async (t) => {
-    const { gate, left } = made(t, [{ name: 'tokens', key: user, limit: new TokenBucket(1000, 1, '1h'), estimate: 60 }])
-    const charged = async (user: string, spent: unknown) => {
-      const pass = await gate.enter({ user }, undefined)
-      pass.spent['tokens'] = spent as number
-      await pass.end()
-      return 1000 - ((await left(`tokens:${user}`, 'TOKENBUCKET', 1000, 1, '1h')) ?? 0)
-    }
-    assert.deepEqual(
-      [await charged('a', 10.2), await charged('b', -5), await charged('c', NaN), await charged('d', 'many'), await charged('e', 900)],
-      [11, 0, 60, 60, 900],
-    )
   })
 
   test('two gates share what the handler counts', async (t) => {
@@ -138,38 +100,6 @@ describe('a gate on one server', () => {
     await Promise.all([one.end(), two.end()])
     assert.equal(await first.left('in:ann', 'TOKENBUCKET', 100, 1, '1h'), 90)
     assert.equal(await second.left('out:ann', 'TOKENBUCKET', 100, 1, '1h'), 80)
-  })
-
-  test('reserved and critical leases stay so', async (t) => {
-    const { gate } = made(t, [
-      { name: 'jobs', key: () => 'all', limit: ({ team }) => new Concurrent(2, '1m', { reserved: 1, critical: team === 'ops' }) },
-    ])
-    const codes = []
-    for (const team of ['dev', 'dev', 'ops', 'ops']) codes.push((await gate.enter({ team }, undefined)).refusal?.status)
-    assert.deepEqual(codes, [undefined, 429, undefined, 429])
-  })
-
-  test('a policy that refuses gives back what other rules took', async (t) => {
-    await redis.call('RL.POLICY', 'SET', 'one', 'LIMIT', 'FIXEDWINDOW', '1', '1h')
-    await redis.call('RL.POLICY', 'SET', 'slots', 'LIMIT', 'CONCURRENT', '9', '1m', 'LIMIT', 'TOKENBUCKET', '90', '1', '1h')
-    const { gate, left, info } = made(t, [
-      { name: 'rate', key: user, limit: new FixedWindow(9, '1h') },
-      { name: 'gap', key: user, limit: new Uniform('1h'), cost: 1 },
-      { name: 'tokens', key: user, limit: new TokenBucket(100, 1, '1h'), estimate: 60 },
-      { name: 'streams', key: user, limit: new Concurrent(3, '1m') },
-      { name: 'first', key: user, policy: 'slots', estimate: 40 },
-      { name: 'last', key: team, policy: 'one' },
-    ])
-    assert.equal((await gate.enter({ team: 'red' }, undefined)).refusal, undefined)
-    const { refusal, headers } = await gate.enter({ user: 'ann', team: 'red' }, undefined)
-    assert.equal(refusal?.status, 429)
-    assert.deepEqual(JSON.parse(refusal?.body ?? '')['violated-policies'], ['last'])
-    assert.match(headers['RateLimit-Policy'] ?? '', /"rate";.*"gap";.*"tokens";.*"streams";.*"first";.*"last"/)
-    assert.equal(await left('rate:ann', 'FIXEDWINDOW', 9, '1h'), 9)
-    assert.equal(await left('gap:ann', 'UNIFORM', '1h'), 1)
-    assert.equal(await left('tokens:ann', 'TOKENBUCKET', 100, 1, '1h'), 100)
-    assert.equal(await left('streams:ann', 'CONCURRENT', 3, '1m', 'nobody'), 3)
-    assert.equal(await info('first:ann'), 'null')
   })
 
   test('what a function of a rule returns is checked, and is no pass', async (t) => {
@@ -190,19 +120,46 @@ describe('a gate on one server', () => {
     const other = made(t, [{ name: 'size', key: user, limit: '1/s', cost: () => 1.5 }])
     await assert.rejects(other.gate.enter({ user: 'ann' }, undefined), { name: 'ConfigurationError', message: /rule 'size': cost/ })
   })
+})
 
-  test('refusals are answered from memory, but not those of leases and budgets', async (t) => {
-    const rules: Rule<Asking>[] = [{ name: 'rate', key: user, limit: '1/h' }, { name: 'streams', key: team, limit: new Concurrent(1, '1m') }]
-    const { gate, limiter } = made(t, rules, { cache: {} })
-    for (let i = 0; i < 4; i++) await gate.enter({ user: 'ann' }, undefined)
-    assert.equal(limiter.counters.cached, 2)
-    for (let i = 0; i < 4; i++) await gate.enter({ team: 'red' }, undefined)
-    assert.equal(limiter.counters.cached, 2)
-  })
-
-  test('fifty callers at once get exactly what there is', async (t) => {
-    const { gate } = made(t, [{ name: 'rate', key: user, limit: new SlidingLog(100, '1h') }, { name: 'burst', key: user, limit: new Gcra(999, 1, '1h') }])
-    const passes = await Promise.all(Array.from({ length: 300 }, () => gate.enter({ user: 'ann' }, undefined)))
-    assert.equal(passes.filter(({ refusal }) => refusal === undefined).length, 100)
-  })
+test('options of rules, shedders and gates are checked when they are made, and functions when they are called', async (t) => {
+  const limiter = new RateLimiter(quiet(new Redis(1, { lazyConnect: true })))
+  const rules = [{ name: 'a', key: user, limit: '1/s' }]
+  const shed = { key: 'fleet', utilization: () => 0, tier: () => 1, tiers: 1 }
+  const ruled = (rule: object) => ({ limiter, rules: [{ name: 'a', key: user, limit: '1/s', ...rule }] })
+  const wrong: [object | undefined, RegExp][] = [
+    [ruled({ key: 'ann' }), /rule 'a': key/],
+    [ruled({ estimate: 5, hold: 60 }), /rule 'a': hold needs a unit: '60ms', '60s' or '60m'/],
+    [ruled({ lmit: '1/s' }), /rule 'a': there is no option 'lmit'/],
+    [ruled({ cost: '5' }), /rule 'a': cost/],
+    [{ limiter, rules: [null] }, /undefined is no name of a rule/],
+    [undefined, /options must be an object, not undefined/],
+    [{ limiter: {}, rules }, /RateLimiter/],
+    [{ limiter, rules, shedd: shed }, /there is no option 'shedd'/],
+    [{ limiter }, /rules must be a list, not undefined/],
+    [{ limiter, rules: [], shed: { ...shed, tiers: 0 } }, /shed.tiers/],
+    [{ limiter, rules: [], shed: { ...shed, tier: 1 } }, /shed.tier must be a function, not 1/],
+    [{ limiter, rules: [], shed: { ...shed, bad: NaN } }, /shed.bad must be between 0 and 1, not NaN/],
+    [{ limiter, rules: [], shed: { ...shed, delay: 28 } }, /shed.delay needs a unit: '28ms', '28s' or '28m'/],
+    [{ limiter, rules: [], shed: { ...shed, gud: 0.5 } }, /there is no option 'shed.gud'/],
+  ]
+  for (const [options, message] of wrong) assert.throws(() => new Gate(options as never), { name: 'ConfigurationError', message })
+  const returned: [object, RegExp][] = [
+    [{ key: () => ({}) }, /rule 'a': key must return .*, not an object/],
+    [{ limit: () => 5 }, /rule 'a': a limiter is needed/],
+    [{ cost: () => undefined }, /rule 'a': cost/],
+    [{ estimate: () => undefined }, /rule 'a': estimate/],
+  ]
+  for (const [rule, message] of returned) {
+    await assert.rejects(new Gate(ruled(rule) as never).enter({ user: 'ann' }), { name: 'ConfigurationError', message })
+  }
+  await limiter.close()
+  const fails = (): never => {
+    throw new Error('no gauge')
+  }
+  for (const [part, line] of [[{ utilization: () => NaN }, /not NaN/], [{ utilization: fails }, /no gauge/], [{ tier: fails }, /no gauge/]] as const) {
+    const { gate, lines } = gateOn(t, 1, [], { shed: { ...shed, ...part }, fail: 'closed' })
+    assert.equal((await gate.enter({})).refusal, undefined)
+    assert.match(lines.join(), new RegExp(`RL.SHED at .*: nothing is shed: .*${line.source}`))
+  }
 })

@@ -11,7 +11,7 @@ import { Redis } from 'ioredis'
 import { Concurrent, RateLimiter, UNLIMITED } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/hono'
 import { startServer, until } from './servers.js'
-import { answer, rulesFor, shedFor, type View } from './web-application.js'
+import { answer, rulesFor, type View } from './web-application.js'
 import { webSuite } from './web.js'
 
 const view = (c: Context): View => ({
@@ -20,21 +20,19 @@ const view = (c: Context): View => ({
   header: (name) => c.req.header(name),
 })
 
-webSuite('Hono', async ({ limiter, rules, shed }) => {
+webSuite('Hono', async ({ limiter, rules }) => {
   const app = new Hono()
   app.onError((_, c) => c.text('failed', 500))
-  app.use(ratelimit({ limiter, rules: rulesFor(rules, view), shed: shedFor(shed, view) }))
+  app.use(ratelimit({ limiter, rules: rulesFor(rules, view) }))
   await limiter.ready()
-  app.get('*', (c) => {
-    const { parts, error } = answer(view(c), c.get('spent'))
-    if (error) throw error
-    return stream(c, async (out) => {
-      for await (const part of parts) {
+  app.get('*', (c) =>
+    stream(c, async (out) => {
+      for await (const part of answer(view(c), c.get('spent'))) {
         if (out.aborted) return
         await out.write(part)
       }
-    })
-  })
+    }),
+  )
   const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }) as Server
   await once(server, 'listening')
   return {

@@ -43,40 +43,21 @@ class Dice {
 
 /** What happens next, earliest first. */
 class Events {
-  readonly #heap: { at: number; number: number; work: (now: number) => void }[] = []
-  #number = 0
+  /** The latest first. Of equal times the one that was added first is the last. */
+  readonly #coming: { at: number; work: (now: number) => void }[] = []
 
   add(at: number, work: (now: number) => void): void {
-    const heap = this.#heap
-    heap.push({ at, number: (this.#number += 1), work })
-    for (let i = heap.length - 1, up = (i - 1) >> 1; i > 0 && this.#before(i, up); i = up, up = (i - 1) >> 1) this.#swap(i, up)
+    let [from, to] = [0, this.#coming.length]
+    while (from < to) {
+      const middle = (from + to) >> 1
+      if (this.#coming[middle]!.at > at) from = middle + 1
+      else to = middle
+    }
+    this.#coming.splice(from, 0, { at, work })
   }
 
   run(until: number): void {
-    for (let next = this.#pop(); next !== undefined && next.at <= until; next = this.#pop()) next.work(next.at)
-  }
-
-  #pop(): { at: number; work: (now: number) => void } | undefined {
-    const heap = this.#heap
-    if (heap.length === 0) return undefined
-    this.#swap(0, heap.length - 1)
-    const first = heap.pop()
-    for (let i = 0; ; ) {
-      const [left, right] = [2 * i + 1, 2 * i + 2]
-      const least = right < heap.length && this.#before(right, left) ? right : left
-      if (least >= heap.length || !this.#before(least, i)) return first
-      this.#swap(i, least)
-      i = least
-    }
-  }
-
-  #before(one: number, other: number): boolean {
-    const [a, b] = [this.#heap[one]!, this.#heap[other]!]
-    return a.at < b.at || (a.at === b.at && a.number < b.number)
-  }
-
-  #swap(one: number, other: number): void {
-    ;[this.#heap[one], this.#heap[other]] = [this.#heap[other]!, this.#heap[one]!]
+    for (let next = this.#coming.pop(); next !== undefined && next.at <= until; next = this.#coming.pop()) next.work(next.at)
   }
 }
 

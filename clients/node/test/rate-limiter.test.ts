@@ -1,9 +1,8 @@
-/** Limits, several limits, policies, looks and refunds, with each client. */
+/** What a limiter is with each client: its keys, its connections, its commands. Rights show that it makes each call. */
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import { AskDecision, Concurrent, FixedWindow, Limit, MultiDecision, Penalty, SlidingLog, TokenBucket } from 'redis-ratelimit'
 import { KINDS } from './kinds.js'
 import { limiterOn } from './limiters.js'
 import { startServer, type Server } from './servers.js'
@@ -16,57 +15,8 @@ for (const kind of KINDS) {
     before(async () => {
       server = await startServer()
       await server.cli('RL.POLICY', 'SET', 'mail', 'LIMIT', 'FIXEDWINDOW', '5', '1m', 'LIMIT', 'FIXEDWINDOW', '8', '1d')
-      await server.cli(
-        'RL.POLICY',
-        'SET',
-        'team',
-        'LIMIT',
-        'FIXEDWINDOW',
-        '10',
-        '1m',
-        'ON',
-        '1',
-        'LIMIT',
-        'CONCURRENT',
-        '1',
-        '1m',
-        'ON',
-        '2',
-      )
     })
     after(() => server?.stop())
-
-    test('admits as often as the rate says, and then says when', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port)
-      const own = key()
-      const answers = []
-      for (let call = 0; call < 4; call += 1) answers.push(await limiter.limit(own, '3/h'))
-      assert.deepEqual(
-        answers.map(({ allowed }) => allowed),
-        [true, true, true, false],
-      )
-      assert.deepEqual(
-        answers.map(({ remaining }) => remaining),
-        [2, 1, 0, 0],
-      )
-      const last = answers[3]!
-      assert(last.retryAfter !== null && last.retryAfter > 1_000_000 && last.retryAfter <= 1_200_000)
-      assert.equal(last.headers('user')['RateLimit-Policy'], '"user";q=3;w=3600')
-      assert.equal(last.headers('user')['Retry-After'], String(Math.ceil(last.retryAfter / 1000)))
-      const { asked, allowed, refused } = limiter.counters
-      assert.deepEqual([asked, allowed, refused], [4, 3, 1])
-    })
-
-    test('takes any limiter and a cost', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port)
-      const own = key()
-      const log = new SlidingLog(10, '1h')
-      assert.equal((await limiter.limit(own, log, { cost: 8 })).remaining, 2)
-      assert.equal((await limiter.limit(own, log, { cost: 3 })).allowed, false)
-      assert.equal((await limiter.limit(own, log, { cost: 11 })).retryAfter, null)
-      assert.equal((await limiter.peek(own, log, { cost: 2 })).allowed, true)
-      assert.equal((await limiter.refund(own, log, { cost: 5 })).remaining, 7)
-    })
 
     test('deletes a key of the module, and no other', async (t) => {
       const client = kind.hasKeyPrefix ? { keyPrefix: 'app:' } : {}
@@ -77,44 +27,6 @@ for (const kind of KINDS) {
       assert.equal((await limiter.limit(own, '1/h')).allowed, true)
       await server.cli('SET', `${client.keyPrefix ?? ''}text`, 'a string')
       await assert.rejects(limiter.reset('text'), { name: 'CallError', code: 'WRONGTYPE' })
-    })
-
-    test('asks several limits, all or nothing', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port)
-      const [user, pool] = [key(), key()]
-      const limits = [new Limit('10/h', { on: 1 }), new Limit(new TokenBucket(2, 1, '1d'), { on: 2, cost: 2 })]
-      const first = await limiter.limits([user, pool], limits)
-      assert(first instanceof MultiDecision && first.allowed)
-      const second = await limiter.limits([user, pool], limits)
-      assert.deepEqual([second.allowed, second.each.map(({ allowed }) => allowed)], [false, [true, false]])
-      assert.equal(second.each[1]?.headers('pool')['RateLimit-Policy'], '"pool";q=1;w=86400')
-      assert.equal((await limiter.peek(user, '10/h', { cost: 0 })).remaining, 9, 'the second call charged nothing')
-    })
-
-    test('asks policies', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port)
-      const own = key()
-      const first = await limiter.ask(own, 'mail', { cost: 5, full: true })
-      assert(first instanceof AskDecision)
-      assert.deepEqual([first.allowed, first.binding, first.each?.length], [true, 1, 2])
-      const second = await limiter.ask(own, 'mail')
-      assert.deepEqual([second.allowed, second.binding, second.each], [false, 1, []])
-      assert.equal((await limiter.peek(own, 'mail', { cost: 0 })).allowed, true)
-      const leased = { leaseId: 'a', keys: [key()] }
-      assert.equal((await limiter.ask(own, 'team', leased)).allowed, true)
-      await limiter.release([own, ...leased.keys], 'a', { within: '1m' })
-      assert.equal((await limiter.ask(own, 'team', { ...leased, leaseId: 'b' })).allowed, true)
-    })
-
-    test('settles what was held by hand', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port)
-      const [own, limits] = [key(), [new TokenBucket(100, 1, '1d')]]
-      await limiter.limits([own], limits, { cost: 80, hold: { id: 'h', ttl: '1m' } })
-      await limiter.settle([own], limits, 'h', { cost: 30, within: '1m' })
-      assert.equal((await limiter.peek(own, limits[0]!, { cost: 0 })).remaining, 70)
-      await limiter.ask(own, 'mail', { cost: 4, hold: { id: 'm', ttl: '1m' } })
-      await limiter.settleAsk(own, 'mail', 'm', 1, { within: '1m' })
-      assert.equal((await limiter.peek(own, new FixedWindow(5, '1m'), { cost: 0 })).remaining, 4)
     })
 
     test('has all commands, on its own connections', async (t) => {
@@ -157,39 +69,6 @@ for (const kind of KINDS) {
       })
     }
 
-    test('checks limits and policies at the start', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port)
-      const limits = [
-        '10/s',
-        new Concurrent(5, '30s', { reserved: 1 }),
-        new Limit(new Concurrent(5, '30s', { critical: true }), { on: 3, shadow: true }),
-        new Limit('5/m', { cost: 3 }),
-        new Penalty(3, '1m', '1m'),
-        new SlidingLog(5, '1m', { countrefused: true }),
-      ]
-      assert.equal(await limiter.ready({ limits, policies: ['mail', 'team'] }), true)
-      assert.equal(await server.cli('KEYS', '*verify*'), '\n', 'nothing is charged')
-    })
-
-    test('says what is wrong at the start', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port)
-      const refusal = (message: RegExp) => ({ name: 'ConfigurationError', message })
-      await assert.rejects(limiter.ready({ limits: ['10/x'] }), refusal(/'10\/x' is no rate/))
-      const many = new SlidingLog(2_000_000, '1m')
-      await assert.rejects(
-        limiter.ready({ limits: ['10/s', many] }),
-        refusal(/^the limit SLIDINGLOG 2000000 1m is wrong: ERR limit must be/),
-      )
-      await assert.rejects(
-        limiter.ready({ limits: [new Limit(new Concurrent(2_000_000, '1m'))] }),
-        refusal(/CONCURRENT 2000000 1m is wrong/),
-      )
-      await assert.rejects(
-        limiter.ready({ policies: ['mail', 'mial'] }),
-        refusal(/^the policy 'mial' is wrong: ERR no such policy/),
-      )
-    })
-
     test('says at the start that the module is missing', async (t) => {
       const plain = await startServer([], { module: false })
       t.after(() => plain.stop())
@@ -197,14 +76,6 @@ for (const kind of KINDS) {
       await assert.rejects(limiter.ready(), { name: 'ConfigurationError', message: /^the server has no module ratelimit/ })
       const { allowed, error } = await limiter.limit(key(), '10/s')
       assert.deepEqual([allowed, error?.kind, limiter.counters.misconfigured], [true, 'module', 2], 'ready has asked too')
-    })
-
-    test('is closed once and for all', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port)
-      await limiter.limit(key(), '10/s')
-      await limiter.close()
-      await limiter.close()
-      await assert.rejects(limiter.limit(key(), '10/s'), { name: 'Closed', message: 'the limiter is closed' })
     })
   })
 }

@@ -1,6 +1,7 @@
 /** Replays the cases of clients/contract/cases: what a package does, step by step, over a wire, a clock and ids of its own. */
 
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import * as all from 'redis-ratelimit'
 import { RateLimiter, UNLIMITED, type LimiterLike, type LimitLike, type RateLimiterOptions } from 'redis-ratelimit'
 import { Gate, Stack, type Passage, type Rule, type Shed } from 'redis-ratelimit/gate'
@@ -39,6 +40,7 @@ interface Step {
   throws?: Fields
   of?: string
   log?: string[]
+  told?: string[]
   counters?: Record<string, number>
   times?: number
 }
@@ -52,6 +54,14 @@ export interface Case {
 }
 
 const TIMEOUT = 100
+
+interface Form {
+  name: string
+  arguments: { name: string; optional?: boolean }[]
+}
+
+const { commands } = JSON.parse(readFileSync('../contract/catalog.json', 'utf8')) as { commands: { forms: Form[] }[] }
+const FORMS = new Map(commands.flatMap(({ forms }) => forms).map((form) => [form.name, form]))
 
 /** A clock that stands still until it is moved, its timers, and ids that are counted. */
 class Clock implements Runtime {
@@ -189,7 +199,8 @@ const named = (fields: Fields, name: (name: string) => string) => Object.fromEnt
 /** The options of a limiter, as Node.js calls them. */
 function optionsOf(given: Fields = {}): RateLimiterOptions {
   const inner = (value: unknown) => (typeof value === 'object' && value !== null ? named(value as Fields, camel) : value)
-  const options = Object.fromEntries(Object.entries(given).map(([key, value]) => [camel(key), inner(value)])) as RateLimiterOptions
+  const { hooks: _hooks, ...others } = given
+  const options = Object.fromEntries(Object.entries(others).map(([key, value]) => [camel(key), inner(value)])) as RateLimiterOptions
   return typeof options.fail === 'object' ? { ...options, fail: new all.Share(options.fail) } : options
 }
 
@@ -239,14 +250,16 @@ interface Came {
 class Overload extends Error {}
 class Trouble extends Error {}
 
+const broken = () => {
+  throw new TypeError('it is broken')
+}
+
 const WORK: Record<string, new () => Error> = { Overload, Trouble }
 const DROPS: Record<string, unknown> = {
   class: Overload,
   classes: [Overload],
   function: (error: unknown) => error instanceof Overload,
-  broken: () => {
-    throw new TypeError('it is broken')
-  },
+  broken,
   asynchronous: async () => true,
   numbers: [1],
 }
@@ -256,6 +269,7 @@ class Replay {
   readonly #clock = new Clock()
   readonly #wire: Wire
   readonly #lines: string[] = []
+  readonly #told: string[] = []
   readonly #came = new Map<string, Came>()
   readonly #controls = new Map<string, AbortController>()
   readonly #limiter: RateLimiter
@@ -271,7 +285,7 @@ class Replay {
 
   async run(step: Step): Promise<void> {
     this.#wire.expected = [...(step.sends ?? [])]
-    this.#lines.length = 0
+    this.#lines.length = this.#told.length = 0
     if (step.after !== undefined) {
       await this.#clock.move(milliseconds(step.after))
       await this.#clock.move(0)
@@ -290,6 +304,7 @@ class Replay {
     else if ('gives' in step) given(came!, step.gives)
     else if (step.call !== undefined && came!.isOver && came!.error !== undefined && step.as === undefined) throw came!.error
     if (step.log !== undefined) assert.deepEqual(this.#lines, step.log, 'the log')
+    if (step.told !== undefined) assert.deepEqual(this.#told, step.told, 'what hooks are told')
     const counters: Fields = { ...this.#limiter.counters }
     for (const [name, value] of Object.entries(step.counters ?? {})) assert.equal(counters[camel(name)], value, name)
   }
@@ -298,11 +313,20 @@ class Replay {
     const logger = (line: string) => this.#lines.push(line.replace(/^redis-ratelimit: /, ''))
     // The wire says when a call is too late, and not the clock.
     const timeouts = { timeoutMs: 1e12, connectTimeoutMs: 1e12 }
-    return new RateLimiter(undefined as never, { ...timeouts, ...optionsOf(options), logger }, { runtime: this.#clock, connect: () => this.#wire })
+    const hooks = options?.['hooks'] === undefined ? {} : options['hooks'] === 'broken' ? BROKEN : this.#hooks()
+    return new RateLimiter(undefined as never, { ...timeouts, ...optionsOf(options), ...hooks, logger }, { runtime: this.#clock, connect: () => this.#wire })
   }
 
-  #gateOf({ rules = [], shed, headers }: Fields): Gate<Fields> {
-    const options = { limiter: this.#limiter, rules: (rules as Fields[]).map(ruleOf), ...(headers === undefined ? {} : { headers: headers as 'legacy' }) }
+  #hooks(): all.Hooks {
+    return {
+      onDecision: ({ allowed }, { command, key, ms }) => void this.#told.push(`${command} ${key}: ${allowed ? 'allowed' : 'refused'} after ${Math.round(ms)} ms`),
+      onError: ({ name, command }) => void this.#told.push(`${name} of ${command}`),
+    }
+  }
+
+  #gateOf({ rules = [], shed, ...others }: Fields): Gate<Fields> {
+    const given = Object.fromEntries(Object.entries(others).map(([name, value]) => [name, perRequest(value)]))
+    const options = { limiter: this.#limiter, rules: (rules as Fields[]).map(ruleOf), ...given }
     return new Gate(shed === undefined ? options : { ...options, shed: shedOf(shed as Fields, () => this.#request) })
   }
 
@@ -324,6 +348,15 @@ class Replay {
     })
   }
 
+  #command(name: string, given: Fields): unknown {
+    const { limiter, limits, ...others } = given
+    const made = { ...others, ...(limiter ? { limiter: limitOf(limiter) } : {}), ...(limits ? { limits: (limits as unknown[]).map(limitOf) } : {}) } as Fields
+    const told = FORMS.get(name)!.arguments.map(({ name, optional = false }) => ({ name, optional, value: made[name] }))
+    const options = told.filter(({ optional, value }) => optional && value !== undefined).map(({ name, value }) => [camel(name), value])
+    const method = (this.#limiter.commands as unknown as Record<string, (...values: unknown[]) => unknown>)[camel(name)]!
+    return method.call(this.#limiter.commands, ...told.filter(({ optional }) => !optional).map(({ value }) => value), ...(options.length > 0 ? [Object.fromEntries(options)] : []))
+  }
+
   #call(call: string, given: Fields, signal: AbortSignal, as?: string): unknown {
     const limiter = this.#limiter
     const { key, keys, limit, limits, policy, id, cost, of, ...others } = given
@@ -335,6 +368,8 @@ class Replay {
         return void this.#made(given)
       case 'value':
         return wordsOf(limitOf(limit))
+      case 'command':
+        return this.#command(given['name'] as string, given['arguments'] as Fields)
       case 'limit':
         return limiter.limit(key as string, limitOf(limit) as LimiterLike, options)
       case 'limits':
@@ -409,6 +444,7 @@ class Replay {
   }
 }
 
+const BROKEN = { onDecision: broken, onError: broken }
 const SIGNALS = new Set(['limit', 'limits', 'ask', 'peek', 'lease'])
 
 function wordsOf(like: LimitLike): { words: string } {
@@ -429,6 +465,7 @@ function given(came: Came, expected: unknown): void {
   assert.ok(came.isOver, 'the call is not over')
   const { value } = came
   if (typeof expected !== 'object' || expected === null) assert.equal(value ?? null, expected)
+  else if ('value' in expected) assert.deepEqual(value, expected.value)
   else same(value, expected as Fields)
 }
 
@@ -440,6 +477,9 @@ function same(value: unknown, expected: Fields): void {
     else if (name === 'each' && Array.isArray(one)) {
       assert.equal((found as unknown[]).length, one.length)
       for (const [i, each] of one.entries()) same((found as unknown[])[i], each as Fields)
+    } else if (name === 'decisions') {
+      assert.deepEqual(Object.keys(found as Fields), Object.keys(one as Fields), name)
+      for (const [rule, decision] of Object.entries(one as Fields)) same((found as Fields)[rule], decision as Fields)
     } else if (name === 'decision') same(found, one as Fields)
     else assert.deepEqual(found ?? null, one, name)
   }
@@ -447,8 +487,10 @@ function same(value: unknown, expected: Fields): void {
 
 function field(value: Fields, name: string): unknown {
   if (name === 'headers' && value instanceof all.Decision) return value.headers('user')
-  if (name === 'status') return (value as unknown as Passage).refusal?.status ?? 200
-  if (name === 'violated') return (JSON.parse((value as unknown as Passage).refusal?.body ?? '{}') as Fields)['violated-policies']
+  const { refusal } = value as unknown as Passage
+  if (name === 'status') return refusal?.status ?? 200
+  if (name === 'body') return JSON.parse(refusal!.body)
+  if (name === 'violated' || (refusal && name === 'retry_after_ms')) return refusal?.[name === 'violated' ? name : 'retryAfter']
   return value[camel(name.replace(/_ms$/, ''))]
 }
 

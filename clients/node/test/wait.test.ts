@@ -93,29 +93,6 @@ for (const kind of KINDS) {
       assert.equal((await limiter.limit(pool(), '3/m', { wait: '20s' })).answered, true, 'there is room again')
     })
 
-    test('a wait ends with a refusal', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port)
-      const key = pool()
-      await limiter.lease(key, one, async () => {
-        await assert.rejects(limiter.lease(key, { ...one, wait: '200ms' }), { name: 'Refused' })
-        assert.equal((await limiter.ask(key, 'jobs', { leaseId: 'a', wait: '100ms' })).allowed, false)
-      })
-      assert.equal((await limiter.ask(key, 'jobs', { leaseId: 'a', wait: '100ms' })).allowed, true)
-    })
-
-    test('rates, several limits and raw commands wait too', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port)
-      const [key, slow] = [pool(), pool()]
-      await limiter.limit(slow, '1/h')
-      assert.equal((await limiter.limit(slow, '1/h')).allowed, false)
-      await limiter.limit(key, '1/200ms')
-      assert.equal((await limiter.limit(key, '1/200ms', { wait: '20s' })).allowed, true)
-      assert.equal((await limiter.limits([key], ['1/200ms'], { wait: '20s' })).allowed, true)
-      assert.equal((await limiter.commands.gcra(key, 0, 1, '200ms', { block: '20s' })).allowed, true)
-      assert.equal((await limiter.commands.gcra(key, 0, 1, '200ms', { block: '0' })).allowed, true)
-      await assert.rejects(limiter.limit(key, '1/200ms', { wait: '1s', cost: 0 }), { name: 'ConfigurationError' })
-    })
-
     test('who gives up leaves the line, and the connection is closed', async (t) => {
       const { limiter } = await limiterOn(t, kind, server.port)
       const key = pool()
@@ -162,12 +139,6 @@ for (const kind of KINDS) {
         const lost = await killed
         assert(lost instanceof Unavailable && lost.kind === 'connection' && lost.maybeSent)
       })
-    })
-
-    test('nobody waits for a server that is not there', async (t) => {
-      const { limiter } = await limiterOn(t, kind, 1, { connectTimeoutMs: 1000 })
-      assert.equal((await limiter.limit(pool(), '1/s', { wait: '50s' })).answered, false)
-      assert.equal((await limiter.limit(pool(), '1/s', { wait: '50s' })).answered, false)
     })
   })
 }

@@ -1,11 +1,9 @@
 /** A server, and applications of a framework in front of it. */
 
-import { once } from 'node:events'
-import { connect } from 'node:net'
 import type { TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import { RateLimiter, SlidingLog, TokenBucket, UNLIMITED, type RateLimiterOptions } from 'redis-ratelimit'
-import type { Rule, Shed } from 'redis-ratelimit/express'
+import type { Rule } from 'redis-ratelimit/express'
 import { startServer, until, type Server } from './servers.js'
 import type { Make, View } from './web-application.js'
 
@@ -21,7 +19,6 @@ export interface Response {
 }
 
 interface StartOptions extends RateLimiterOptions {
-  shed?: Shed<View>
   /** That of another server. */
   port?: number
 }
@@ -45,14 +42,14 @@ export class Web {
   }
 
   /** Starts an application, which ends with the test. */
-  async started(t: TestContext, rules: Rule<View>[], { shed, port = this.#server.port, ...options }: StartOptions = {}) {
+  async started(t: TestContext, rules: Rule<View>[], { port = this.#server.port, ...options }: StartOptions = {}) {
     const lines: string[] = []
     const prefix = `t${number++}:`
     // Tests wait longer than a service would: a machine may be busy.
     const all = { prefix, timeoutMs: 3000, logger: (line: string) => lines.push(line), ...options }
     const limiter = new RateLimiter(new Redis(port, { lazyConnect: true }), all)
     t.after(() => limiter.close())
-    const app = await this.make({ limiter, rules, ...(shed ? { shed } : {}) })
+    const app = await this.make({ limiter, rules })
     t.after(() => app.close())
     const ask = async (path = '/', headers: Record<string, string> = {}): Promise<Response> => {
       const response = await fetch(app.url + path, { headers: { 'x-api-key': 'ann', ...headers } })
@@ -66,13 +63,4 @@ export class Web {
       until(async () => !String(await this.redis.call('RL.INFO', prefix + name)).includes('holds'), 'a settlement')
     return { url: app.url, ask, left, tokensLeft, settled, lines, prefix }
   }
-}
-
-/** Sends a request, and returns the beginning of its answer and how to hang up. */
-export async function dial(url: string, path: string): Promise<{ head: string; hangUp: () => void }> {
-  const socket = connect(Number(new URL(url).port), '127.0.0.1')
-  socket.on('error', () => undefined)
-  socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nx-api-key: ann\r\n\r\n`)
-  const [head] = (await once(socket, 'data')) as [Buffer]
-  return { head: head.toString(), hangUp: () => socket.destroy() }
 }

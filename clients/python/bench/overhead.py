@@ -21,7 +21,8 @@ import redis.asyncio
 
 sys.path[:0] = [str(Path(__file__).parents[1] / part) for part in ("src", "tests")]
 
-from redis_ratelimit import AsyncCommands, AsyncRateLimiter, Commands, Gcra, RateLimiter, RefusalCache
+from redis_ratelimit import AsyncRateLimiter, Gcra, RateLimiter, RefusalCache
+from redis_ratelimit.commands import AsyncCommands, Commands
 from servers import Server
 
 # redis-py leaves the types of its clients open.

@@ -6,7 +6,8 @@ from flask import Flask, Request, jsonify
 from flask.typing import ResponseReturnValue
 from redis import Redis
 
-from redis_ratelimit import RateLimiter, Refusal
+from redis_ratelimit import RateLimiter
+from redis_ratelimit.gates import Refusal
 from redis_ratelimit.flask import Rule, limited
 
 app = Flask(__name__)

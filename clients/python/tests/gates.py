@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from redis_ratelimit import Concurrent, LimiterLike, RateLimiter, SlidingLog, TokenBucket
+from redis_ratelimit import Concurrent, RateLimiter, SlidingLog, TokenBucket
+from redis_ratelimit.types import LimiterLike
 from redis_ratelimit.gate.entrance_threads import Gate
 from redis_ratelimit.gate.passage import Passage
 from redis_ratelimit.gate.response import Refusal

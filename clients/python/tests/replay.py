@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
@@ -21,33 +22,33 @@ import redis_ratelimit
 from redis_ratelimit import (
     UNLIMITED,
     Adapt,
-    AsyncGate,
     AsyncRateLimiter,
     Breaker,
+    CallError,
     Decision,
-    Gate,
     Limit,
-    Limiter,
     Rate,
     RateLimiter,
-    Refusal,
     RefusalCache,
     Refused,
     Rule,
     Share,
     Shed,
+    Unavailable,
 )
 from redis_ratelimit.call import limiters
 from redis_ratelimit.call.call import Call
 from redis_ratelimit.call.rate import limiter_of
 from redis_ratelimit.call.values import milliseconds
 from redis_ratelimit.decide.failure import NoFreeConnection
+from redis_ratelimit.gates import AsyncGate, Gate, Passage, Refusal
 from redis_ratelimit.runtime import AsyncRuntime
 from redis_ratelimit.runtime_threads import Runtime
 from redis_ratelimit.taken.jobs import Job, Timetable
+from redis_ratelimit.types import Asked, Limiter
 from redis_ratelimit.wire.nodes import drive as async_drive
 from redis_ratelimit.wire.nodes_threads import drive
-from redis_ratelimit.wire.redirect import SLOTS, Step, routed
+from redis_ratelimit.wire.redirect import SLOTS, Route, Step, routed
 from redis_ratelimit.wire.slots import SlotMap
 
 Object = dict[str, Any]
@@ -59,7 +60,6 @@ ROUNDED = 5e-4
 _CLASSES: list[type[Limiter]] = [getattr(limiters, name) for name in limiters.__all__]
 LIMITERS = {limiter.NAME: limiter for limiter in _CLASSES}
 PARSER: Any = DefaultParser
-METHODS = {"release_lease": "release"}
 
 
 class Clock:
@@ -167,6 +167,10 @@ class Background:
         return [*(job for job in self.current if not job.is_renewal), *self.timetable.take_endings()]
 
 
+def _alone(call: Call) -> Route:
+    return (yield Step(("redis", 6379), call))
+
+
 class Wire:
     """The servers."""
 
@@ -177,13 +181,16 @@ class Wire:
     def where(self, call: Call) -> str:
         return self.slots.where(call) if self.slots else "redis:6379"
 
-    def begun(self, call: Call, node: str) -> Object:
+    def steps(self, call: Call) -> Route:
+        return routed(self.slots, call) if self.slots else _alone(call)
+
+    def begun(self, call: Call, address: tuple[str, int]) -> Object:
         if call.ended:
             raise redis_ratelimit.Closed
         if call is SLOTS:  # how nodes are found is no matter of the cases
             return {"reply": _shards(self._replay.nodes)}
-        call.asked, call.sent = node, True
-        return self._replay.expected.outcome(call.words, node)
+        call.asked, call.sent = f"{address[0]}:{address[1]}", True
+        return self._replay.expected.outcome(call.words, call.asked)
 
     def ended(self, outcome: Object, call: Call) -> object:
         error = raised(outcome, call)
@@ -194,38 +201,23 @@ class Wire:
 
 class AsyncWire(Wire):
     async def send(self, call: Call) -> object:
-        if self.slots is None:
-            return await self._exchange(call, "redis:6379")
-        return await async_drive(routed(self.slots, call), self._perform)
+        return await async_drive(self.steps(call), self._perform)
 
     async def send_all(self, calls: Sequence[Call]) -> list[object]:
-        replies: list[object] = []
-        for call in calls:
-            try:
-                replies.append(await self.send(call))
-            except Exception as error:
-                replies.append(error)
-        return replies
+        return await asyncio.gather(*map(self.send, calls), return_exceptions=True)
 
     async def end_waits(self) -> None: ...
 
     async def close(self) -> None: ...
 
     async def _perform(self, step: Step) -> object:
-        return await self._exchange(step.call, f"{step.address[0]}:{step.address[1]}")
-
-    async def _exchange(self, call: Call, node: str) -> object:
-        outcome = self.begun(call, node)
-        if "pending" in outcome:
-            outcome = await self._replay.pending(outcome["pending"])
-        return self.ended(outcome, call)
+        outcome = self.begun(step.call, step.address)
+        return self.ended(await self._replay.pending(outcome["pending"]) if "pending" in outcome else outcome, step.call)
 
 
 class ThreadWire(Wire):
     def send(self, call: Call) -> object:
-        if self.slots is None:
-            return self._exchange(call, "redis:6379")
-        return drive(routed(self.slots, call), self._perform)
+        return drive(self.steps(call), self._perform)
 
     def send_all(self, calls: Sequence[Call]) -> list[object]:
         replies: list[object] = []
@@ -241,13 +233,8 @@ class ThreadWire(Wire):
     def close(self) -> None: ...
 
     def _perform(self, step: Step) -> object:
-        return self._exchange(step.call, f"{step.address[0]}:{step.address[1]}")
-
-    def _exchange(self, call: Call, node: str) -> object:
-        outcome = self.begun(call, node)
-        if "pending" in outcome:
-            outcome = self._replay.pending(outcome["pending"])
-        return self.ended(outcome, call)
+        outcome = self.begun(step.call, step.address)
+        return self.ended(self._replay.pending(outcome["pending"]) if "pending" in outcome else outcome, step.call)
 
 
 class GivenUp(BaseException):
@@ -279,7 +266,7 @@ def _is_overload(error: BaseException) -> bool:
     return isinstance(error, Overload)
 
 
-def _broken(_: BaseException) -> bool:
+def _broken(*_: object) -> bool:
     raise TypeError("it is broken")
 
 
@@ -310,6 +297,7 @@ class Replay:
         self._named: dict[str, Running] = {}
         self._things: dict[str, Any] = {}
         self._before: dict[str, set[tuple[int, int]]] = {}
+        self.told: list[str] = []
         self.background: Background | None = None
         self._performing: list[tuple[Job, Running]] = []
         self.limiter = self._limiter(case.get("limiter", {}))
@@ -344,6 +332,7 @@ class Replay:
 
     async def step(self, step: Object) -> None:
         self.clock.now += TICK
+        self.told.clear()
         self.expected.begin(step.get("sends", ()))
         if "after" in step:
             await self._advance(_seconds(step["after"]))
@@ -399,35 +388,70 @@ class Replay:
                 background.add(job, running.result[0])
 
     async def _called(self, call: str, given: Object, name: str | None) -> Running:
-        if call == "local":
-            running = await self._value(lambda: self.limiter.local(given["key"], _limit(given["limit"]), **_rest(given)))
-            self._things[name or ""] = running.result
-        elif call == "take":
-            running = await self.run(lambda: self._things[given["of"]].take(given.get("cost", 1)))
-        elif call == "try_take":
-            running = await self._value(lambda: self._things[given["of"]].try_take(given.get("cost", 1)))
-        elif call in ("end", "cancel", "record", "renew", "release_lease", "look", "leave", "cancel_call"):
-            running = await self._of(call, given)
-        elif call in ("lease", "hold", "new", "value", "rules"):
-            running = await self._made(call, given, name)
-        elif call == "crosses":
-            running = await self._value(lambda: self._named[given["of"]].result.crosses(given["fraction"]))
-        elif call == "enter":
-            before = self._before[given["of"]] if "of" in given else set()
-            self._before[name or ""] = before
-            running = await self.run(lambda: self.gate.enter(given["request"], before))
-            if name:
-                self._things[name] = running
-        elif call == "work":
-            running = await self.run(lambda: self._worked(given))
+        thing: Any = self._things.get(given.get("of", ""))
+        values: dict[str, Callable[[], Any]] = {
+            "new": lambda: self._limiter(given),
+            "rules": lambda: self._gate(given),
+            "value": lambda: limiter_of(_limit(given["limit"])).words,
+            "local": lambda: self.limiter.local(given["key"], _limit(given["limit"]), **_rest(given)),
+            "try_take": lambda: thing.try_take(given.get("cost", 1)),
+            "crosses": lambda: self._named[given["of"]].result.crosses(given["fraction"]),
+            "look": lambda: thing,
+            "record": lambda: thing.settle(given["cost"]),
+        }
+        calls: dict[str, Callable[[], Any]] = {
+            "lease": lambda: self.entered(self._lease(dict(given), name)),
+            "hold": lambda: self.entered(self._hold(dict(given), name)),
+            "work": lambda: self._worked(dict(given)),
+            "take": lambda: thing.take(given.get("cost", 1)),
+            "renew": lambda: thing.renew(),
+            "release_lease": lambda: thing.release(*filter(None, [given.get("outcome")])),
+            "end": lambda: thing.end(),
+            "cancel": lambda: thing.cancel(),
+            "enter": lambda: self.gate.enter(given["request"], self._before_of(given, name)),
+            "leave": lambda: self._leave(thing.result, given),
+        }
+        if call == "cancel_call":
+            await self.given_up(self._named[given["of"]])
+            return Running()
+        if call in values:
+            running = self._value(values[call])
         else:
-            running = await self.run(lambda: self._method(call, given))
+            running = await self.run(calls.get(call, lambda: self._method(call, given)))
         if name:
             self._named[name] = running
+            if call in ("local", "enter"):
+                self._things[name] = running.result if call == "local" else running
         return running
+
+    def _before_of(self, given: Object, name: str | None) -> set[tuple[int, int]]:
+        before = self._before[given["of"]] if "of" in given else set[tuple[int, int]]()
+        self._before[name or ""] = before
+        return before
+
+    def _leave(self, passage: Any, given: Object) -> Any:
+        passage.spent.update(given.get("spent", {}))
+        return self.gate.leave(passage)
+
+    def _lease(self, given: Object, name: str | None) -> Any:
+        if isinstance(given.get("adapt"), dict):
+            given["adapt"] = Adapt(**given["adapt"])
+        return self._kept(name, self.limiter.lease(given.pop("key"), given.pop("capacity"), given.pop("ttl"), **given))
+
+    def _hold(self, given: Object, name: str | None) -> Any:
+        what = _limit(given.pop("limit")) if "limit" in given else given.pop("policy")
+        budget = {name: given.pop(name) for name in ("ttl", "keys") if name in given}
+        return self._kept(name, self.limiter.budget(given.pop("key"), what, **budget).hold(given.pop("estimate"), **given))
+
+    def _kept(self, name: str | None, thing: Any) -> Any:
+        if name:
+            self._things[name] = thing
+        return thing
 
     def _method(self, call: str, given: Object) -> Any:
         given = dict(given)
+        if call == "command":
+            return getattr(self.limiter.commands, given["name"])(**_arguments(given["arguments"]))
         method = getattr(self.limiter, call)
         if call == "ready":
             return method(*map(_limit, given.pop("limits", ())), **given)
@@ -439,31 +463,6 @@ class Replay:
         first = [given.pop("key"), *limit] if "key" in given else []
         return method(*first, **given)
 
-    async def _made(self, call: str, given: Object, name: str | None) -> Running:
-        given = dict(given)
-        if call == "new":
-            return await self._value(lambda: self._limiter(given))
-        if call == "rules":
-            return await self._value(lambda: self._gate(given))
-        if call == "value":
-            return await self._value(lambda: limiter_of(_limit(given["limit"])).words)
-
-        def enter() -> Any:
-            thing: Any
-            if call == "lease":
-                if isinstance(given.get("adapt"), dict):
-                    given["adapt"] = Adapt(**given["adapt"])
-                thing = self.limiter.lease(given.pop("key"), given.pop("capacity"), given.pop("ttl"), **given)
-            else:
-                what = _limit(given.pop("limit")) if "limit" in given else given.pop("policy")
-                budget = {name: given.pop(name) for name in ("ttl", "keys") if name in given}
-                thing = self.limiter.budget(given.pop("key"), what, **budget).hold(given.pop("estimate"), **given)
-            if name:
-                self._things[name] = thing
-            return self.entered(thing)
-
-        return await self.run(enter)
-
     def entered(self, thing: Any) -> Any:
         raise NotImplementedError
 
@@ -472,29 +471,12 @@ class Replay:
         raise NotImplementedError
 
     def _worked(self, given: Object) -> Any:
-        given = dict(given)
         error = WORK[given.pop("error")]()
         if "drops" in given:
             given["drops"] = DROPS[given["drops"]]
-        return self.failed(self.limiter.lease(given.pop("key"), given.pop("capacity"), given.pop("ttl"), **given), error)
+        return self.failed(self._lease(given, None), error)
 
-    async def _of(self, call: str, given: Object) -> Running:
-        thing: Any = self._things.get(given["of"])
-        if call == "cancel_call":
-            running = self._named[given["of"]]
-            await self.given_up(running)
-            return Running()
-        if call == "leave":
-            passage = thing.result
-            passage.spent.update(given.get("spent", {}))
-            return await self.run(lambda: self.gate.leave(passage))
-        if call == "look":
-            return await self._value(lambda: thing)
-        if call == "record":
-            return await self._value(lambda: thing.settle(given["cost"]))
-        return await self.run(lambda: getattr(thing, METHODS.get(call, call))(*filter(None, [given.get("outcome")])))
-
-    async def _value(self, made: Callable[[], Any]) -> Running:
+    def _value(self, made: Callable[[], Any]) -> Running:
         running = Running()
         try:
             running.result = made()
@@ -511,7 +493,16 @@ class Replay:
             options["breaker"] = options["breaker"] and Breaker(**options["breaker"])
         if "cache" in options:
             options["cache"] = options["cache"] is not None and RefusalCache(**options["cache"]) or None
+        if hooks := options.pop("hooks", None):
+            options["on_decision"], options["on_error"] = (_broken, _broken) if hooks == "broken" else (self._decided, self._failed)
         return self.made(options)
+
+    def _decided(self, decision: Decision, asked: Asked) -> None:
+        outcome = "allowed" if decision.allowed else "refused"
+        self.told.append(f"{asked.command} {asked.key!s}: {outcome} after {_ms(asked.seconds)} ms")
+
+    def _failed(self, error: Unavailable | CallError) -> None:
+        self.told.append(f"{type(error).__name__} of {error.command}")
 
     def made(self, options: Object) -> Any:
         raise NotImplementedError
@@ -519,7 +510,8 @@ class Replay:
     def _gate(self, given: Object) -> Any:
         rules: list[Rule[Any]] = [_rule(rule) for rule in given.get("rules", ())]
         shed = _shed(given["shed"]) if "shed" in given else None
-        return self.kinds[1](self.limiter, rules, shed, **{name: given[name] for name in ("headers",) if name in given})
+        options = {name: _from(given[name]) for name in ("headers", "skip") if name in given}
+        return self.kinds[1](self.limiter, rules, shed, **options)
 
     def _check(self, step: Object, running: Running, name: str) -> None:
         if running.error is not None and "throws" not in step:
@@ -529,6 +521,8 @@ class Replay:
             _check_error(step["throws"], running.error)
         if "gives" in step:
             given = self._things.get(name, running.result)
+            if isinstance(step["gives"], dict) and "value" in step["gives"]:
+                given = {"value": _plain(given)}
             compare(step["gives"], shown(given.result if isinstance(given, Running) else given))
 
 
@@ -541,6 +535,18 @@ def _limit(limit: Any) -> Any:
     if "name" in given:
         return LIMITERS[given.pop("name")](**given)
     return Limit(_limit(given.pop("limit")), **given)
+
+
+def _arguments(given: Object) -> Object:
+    """The arguments of a command."""
+    limits = {"limits": [_limit(limit) for limit in given["limits"]]} if "limits" in given else {}
+    return {**given, **limits, **({"limiter": _limit(given["limiter"])} if "limiter" in given else {})}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value._asdict() if hasattr(value, "_asdict") else value
 
 
 def _rest(given: Object) -> Object:
@@ -588,9 +594,10 @@ def shown(value: Any) -> Any:
         error = value.error and {"kind": value.error.kind, "command": value.error.command, "node": value.error.node}
         return {**fields, **times, "each": each, "headers": value.headers("user"), "error": error}
     if isinstance(value, Refusal):
-        return {"status": value.status, "headers": value.headers, "violated": value.violated}
-    if isinstance(value, redis_ratelimit.Passage):
-        return {"status": 200, "headers": value.headers, "violated": [], "wait_ms": _ms(value.wait)}
+        fields = {name: getattr(value, name) for name in ("status", "headers", "violated", "decisions")}
+        return {**fields, "body": json.loads(value.body), "retry_after_ms": _ms(value.retry_after)}
+    if isinstance(value, Passage):
+        return {"status": 200, "headers": value.headers, "violated": [], "wait_ms": _ms(value.wait), "decisions": value.decisions}
     if isinstance(value, tuple):
         return {"words": " ".join(map(str, value))}
     if hasattr(value, "held"):
@@ -605,6 +612,7 @@ def compare(expected: Any, given: Any, where: str = "gives") -> None:
         given = {name: value for name, value in given.items() if name != "Content-Type" or name in expected}
         assert given == expected, f"{where}: {given!r}, not {expected!r}"
     elif isinstance(expected, dict):
+        assert not where.endswith(".decisions") or given.keys() == expected.keys(), f"{where}: {given!r}"
         for name, value in expected.items():
             compare(value, given[name] if isinstance(given, dict) else getattr(given, name), f"{where}.{name}")
     elif isinstance(expected, list):

@@ -17,10 +17,14 @@ from typing import Any, Self
 
 import redis
 
+from redis_ratelimit import Gcra
+
 ROOT = Path(__file__).resolve().parents[3]
 MODULE = os.environ.get("RATELIMIT_MODULE") or str(ROOT / "target" / "release" / "libredis_ratelimit.so")
 BINARY = os.environ.get("REDIS_SERVER") or "redis-server"
 PATIENCE = 30.0
+BUCKET = Gcra(99, 100, "100d")
+"""100 at once, and one more each day: what a test sees is what was charged."""
 
 
 def free_port() -> int:
@@ -39,6 +43,16 @@ def eventually(holds: Callable[[], object], what: str = "it") -> None:
     while not holds():
         assert time.monotonic() < deadline, f"{what} did not happen"
         time.sleep(0.02)
+
+
+def leases(server: Server, key: str) -> int:
+    """How many leases are held now."""
+    return 100 - int(server.client.execute_command("RL.PEEK", key, "CONCURRENT", 100, "1m", "nobody")[2])
+
+
+def remaining(server: Server, key: str) -> int:
+    """How much of BUCKET is left."""
+    return int(server.client.execute_command("RL.PEEK", key, *BUCKET.words)[2])
 
 
 class Server:

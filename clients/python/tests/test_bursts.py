@@ -14,9 +14,8 @@ import redis.asyncio
 
 from both import Maker
 from redis_ratelimit import AsyncRateLimiter, Breaker, Decision, Gcra, RateLimiter
-from redis_ratelimit.decide.failure import NoFreeConnection
 from redis_ratelimit.wire.source import SPARE
-from servers import Server, eventually, free_port
+from servers import Server, eventually
 
 
 def limiter_of(server: Server, **options: Any) -> AsyncRateLimiter:
@@ -128,19 +127,6 @@ async def test_calls_without_a_free_connection_do_not_open_the_breaker(
         assert (await first).answered and limiter.counters["breaker_opened"] == 0
 
 
-def test_no_free_connection_is_an_error_of_redis_py() -> None:
-    error = NoFreeConnection("none")
-    assert isinstance(error, redis.ConnectionError) and str(error) == "none"
-
-
-async def test_a_closed_limiter_is_an_error(make: Maker, key: str) -> None:
-    limiter = make()
-    assert (await limiter.limit(key, "10/h")).answered
-    await limiter.close()
-    with pytest.raises(RuntimeError, match="the limiter is closed"):
-        await limiter.limit(key, "10/h")
-
-
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_limiter_works_in_several_event_loops(server: Server, key: str) -> None:
     limiter = limiter_of(server, timeout=5.0)
@@ -148,10 +134,3 @@ def test_a_limiter_works_in_several_event_loops(server: Server, key: str) -> Non
         assert asyncio.run(limiter.limit(key, "100/h")).answered
     assert limiter.counters["unavailable"] == 0
     gc.collect()
-
-
-async def test_a_server_that_is_not_there_still_opens_the_breaker(make: Maker, key: str) -> None:
-    limiter = make(port=free_port(), breaker=Breaker(failures=3))
-    for _ in range(4):
-        await limiter.limit(key, "1/s")
-    assert limiter.counters["breaker_opened"] == 1

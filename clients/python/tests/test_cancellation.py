@@ -8,13 +8,9 @@ from contextlib import ExitStack
 
 import pytest
 import redis.asyncio
-from test_holds import remaining
-from test_leases import leases, soon
 
-from redis_ratelimit import AsyncRateLimiter, Gcra
-from servers import Server, eventually
-
-BUCKET = Gcra(99, 100, "100d")
+from redis_ratelimit import AsyncRateLimiter
+from servers import BUCKET, Server, eventually, leases, remaining
 
 
 @pytest.fixture
@@ -30,40 +26,43 @@ async def cancelled(task: asyncio.Task[None], after: float = 0.2) -> None:
         await task
 
 
-async def test_a_cancelled_worker_releases_its_lease(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
+async def is_left(server: Server, key: str, left: int) -> None:
+    """Whether no lease is left, and this much of the bucket."""
+    await asyncio.to_thread(eventually, lambda: leases(server, key) == 0, "the release")
+    await asyncio.to_thread(eventually, lambda: remaining(server, key + ":b") == left, "the settlement")
+
+
+async def test_a_cancelled_worker_ends_its_lease_and_its_estimate(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
+    begun = asyncio.Event()
+
     async def work() -> None:
-        async with limiter.lease(key, 1, "1m"):
+        async with limiter.lease(key, 1, "1m"), limiter.budget(key + ":b", BUCKET).hold(80) as held:
+            held.settle(30)
+            begun.set()
             await asyncio.sleep(60)
 
     task = asyncio.create_task(work())
-    await soon(server, key, 1)
-    await cancelled(task)
-    await soon(server, key, 0)
+    await begun.wait()
+    await cancelled(task, 0.0)
+    await is_left(server, key, 70)
 
 
-async def test_a_worker_that_runs_out_of_time_releases_its_lease(
-    limiter: AsyncRateLimiter, server: Server, key: str
-) -> None:
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.3):
-            async with limiter.lease(key, 1, "1m"):
-                await asyncio.sleep(60)
-    assert leases(server, key) == 0
-
-
-async def test_a_cancelled_acquire_releases_what_it_takes_late(
-    limiter: AsyncRateLimiter, server: Server, key: str
+@pytest.mark.parametrize("call", ["lease", "hold"])
+async def test_what_is_cancelled_while_it_is_taken_is_given_back(
+    limiter: AsyncRateLimiter, server: Server, key: str, call: str
 ) -> None:
     async def work() -> None:
-        async with limiter.lease(key, 1, "1m"):
+        taken = limiter.lease(key, 1, "1m") if call == "lease" else limiter.budget(key + ":b", BUCKET).hold(80)
+        async with taken:
             raise AssertionError("not reached")
 
     await limiter.limit(key + ":warm", "1/s")
     server.client.config_resetstat()
     with server.frozen():
         await cancelled(asyncio.create_task(work()))
-    await asyncio.to_thread(eventually, lambda: server.calls("rl.release") >= 1, "the release")
-    await soon(server, key, 0)
+    end = "rl.release" if call == "lease" else "rl.settle"
+    await asyncio.to_thread(eventually, lambda: server.calls(end) >= 1, "the end")
+    await is_left(server, key, 100)
 
 
 async def test_a_cancelled_wait_leaves_the_line(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
@@ -76,90 +75,19 @@ async def test_a_cancelled_wait_leaves_the_line(limiter: AsyncRateLimiter, serve
         await asyncio.to_thread(eventually, lambda: server.waiting() == 1, "the wait")
         await cancelled(task)
         await asyncio.to_thread(eventually, lambda: server.waiting() == 0, "the end of the wait")
-    await soon(server, key, 0)
+    await asyncio.to_thread(eventually, lambda: leases(server, key) == 0, "the release")
 
 
-async def test_a_cancelled_wait_sends_two_releases_at_most(
-    limiter: AsyncRateLimiter, server: Server, key: str
-) -> None:
-    async def work() -> None:
-        async with limiter.lease(key, 1, "1m", wait="30s"):
-            raise AssertionError("not reached")
-
-    async with limiter.lease(key, 1, "1m"):
-        tasks = [asyncio.create_task(work()) for _ in range(50)]
-        await asyncio.sleep(1)
-        server.client.config_resetstat()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.to_thread(eventually, lambda: server.calls("rl.release") >= 100, "two releases of each")
-        await asyncio.sleep(1)
-        assert server.calls("rl.release") == 100
-    await soon(server, key, 0)
-
-
-async def test_a_cancelled_limit_leaves_the_line(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
-    async def ask() -> None:
-        await limiter.limit(key, "1/20s", wait="30s")
-
-    await limiter.limit(key, "1/20s")
-    task = asyncio.create_task(ask())
-    await asyncio.to_thread(eventually, lambda: server.waiting() == 1, "the wait")
-    await cancelled(task)
-    await asyncio.to_thread(eventually, lambda: server.waiting() == 0, "the end of the wait")
-
-
-async def test_a_cancelled_release_goes_on_in_the_background(
-    limiter: AsyncRateLimiter, server: Server, key: str
-) -> None:
+async def test_a_cancelled_end_goes_on_in_the_background(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
     with ExitStack() as stack:
 
         async def work() -> None:
-            async with limiter.lease(key, 1, "1m"):
-                stack.enter_context(server.frozen())
-
-        await cancelled(asyncio.create_task(work()))
-    await soon(server, key, 0)
-
-
-async def test_a_cancelled_worker_settles_what_it_recorded(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
-    async def work() -> None:
-        async with limiter.budget(key, BUCKET).hold(80) as held:
-            held.settle(30)
-            await asyncio.sleep(60)
-
-    task = asyncio.create_task(work())
-    await asyncio.to_thread(eventually, lambda: remaining(server, key) == 20, "the hold")
-    await cancelled(task)
-    await asyncio.to_thread(eventually, lambda: remaining(server, key) == 70, "the settlement")
-
-
-async def test_a_cancelled_hold_is_given_back(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
-    async def work() -> None:
-        async with limiter.budget(key, BUCKET).hold(80):
-            raise AssertionError("not reached")
-
-    await limiter.limit(key + ":warm", "1/s")
-    server.client.config_resetstat()
-    with server.frozen():
-        await cancelled(asyncio.create_task(work()))
-    await asyncio.to_thread(eventually, lambda: server.calls("rl.settle") >= 1, "the settlement")
-    await asyncio.to_thread(eventually, lambda: remaining(server, key) == 100, "the settlement")
-
-
-async def test_a_cancelled_settlement_goes_on_in_the_background(
-    limiter: AsyncRateLimiter, server: Server, key: str
-) -> None:
-    with ExitStack() as stack:
-
-        async def work() -> None:
-            async with limiter.budget(key, BUCKET).hold(80) as held:
+            async with limiter.lease(key, 1, "1m"), limiter.budget(key + ":b", BUCKET).hold(80) as held:
                 held.settle(10)
                 stack.enter_context(server.frozen())
 
         await cancelled(asyncio.create_task(work()))
-    await asyncio.to_thread(eventually, lambda: remaining(server, key) == 90, "the settlement")
+    await is_left(server, key, 90)
 
 
 async def test_many_tasks_share_the_connections(limiter: AsyncRateLimiter, key: str) -> None:

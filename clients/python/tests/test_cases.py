@@ -35,6 +35,8 @@ async def test_case(case: dict[str, Any], kind: str, caplog: pytest.LogCaptureFi
                 await replay.step(step)
                 if "log" in step:
                     assert caplog.messages == step["log"]
+                if "told" in step:
+                    assert replay.told == step["told"]
                 counters = replay.counters()
                 assert {name: counters[name] for name in step.get("counters", {})} == step.get("counters", {})
             except BaseException as error:

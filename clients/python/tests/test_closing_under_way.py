@@ -12,55 +12,19 @@ import redis
 import redis.asyncio
 
 from both import Maker
-from gates import BUCKET, free, gate, held, remaining, rule
-from redis_ratelimit import AsyncRateLimiter, Concurrent, RateLimiter, Unavailable
+from gates import BUCKET, held, remaining
+from redis_ratelimit import AsyncRateLimiter, RateLimiter, Unavailable
 from redis_ratelimit.call.call import Call
 from redis_ratelimit.decide.errors import Closed
 from redis_ratelimit.taken.endings import Ending
 from redis_ratelimit.wire import link_threads
 from redis_ratelimit.wire.link_threads import Link
-from servers import PATIENCE, Cluster, Proxy, Server, eventually
-from test_closing import leases
+from servers import PATIENCE, Cluster, Proxy, Server, eventually, leases
 
 
 def release_of(key: str) -> bytes:
     """How the release of a lease on this key begins."""
     return f"RL.RELEASE\r\n${len(key)}\r\n{key}\r\n".encode()
-
-
-async def test_nothing_more_is_asked_while_the_limiter_closes(make: Maker, server: Server, key: str) -> None:
-    with Proxy(server.port, release_of(key)) as proxy:
-        limiter = make(port=proxy.port, timeout=20.0)
-        async with limiter.lease(key, 5, "1m"):
-            closing = asyncio.create_task(limiter.close())
-            await asyncio.to_thread(eventually, lambda: limiter.taken.closed, "the beginning of close")
-            late, estimate = limiter.lease(key + ":late", 5, "1m"), limiter.budget(key + ":budget", BUCKET).hold(80)
-            for each in (late, estimate):
-                with pytest.raises(Closed):
-                    await each.__aenter__()
-            assert not closing.done() and not late.held and limiter.counters["asked"] == 1
-            proxy.let_go()
-            await closing
-    assert leases(server, key) == 0
-    with RateLimiter(redis.Redis(port=server.port), timeout=5.0) as bare:
-        assert remaining(bare, key + ":budget", BUCKET) == 1000 and not held(bare, key + ":budget")
-
-
-def test_no_request_is_admitted_while_the_limiter_closes(server: Server, key: str) -> None:
-    with Proxy(server.port, release_of(key + ":first")) as proxy:
-        limiter = RateLimiter(redis.Redis(port=proxy.port), prefix=f"{key}:", timeout=20.0)
-        door = gate(limiter, rule("streams", Concurrent(2, "1m")))
-        door.limiter.ready()
-        with limiter.lease("first", 5, "1m"):
-            closing = threading.Thread(target=limiter.close)
-            closing.start()
-            eventually(lambda: limiter.taken.closed, "the beginning of close")
-            with pytest.raises(Closed):
-                door.enter({"user": "ann"})
-            with RateLimiter(redis.Redis(port=server.port), prefix=f"{key}:", timeout=5.0) as bare:
-                assert free(bare, "streams:ann") == 2
-            proxy.let_go()
-            closing.join()
 
 
 @pytest.mark.parametrize("wait", [None, "20s"])

@@ -14,18 +14,15 @@ from redis.cluster import LoadBalancingStrategy
 
 from both import OnThreads
 from redis_ratelimit import (
-    AsyncCommands,
     AsyncRateLimiter,
-    CallError,
-    Commands,
     Concurrent,
-    ConfigurationError,
     FixedWindow,
     Gcra,
     Limit,
     RateLimiter,
     TokenBucket,
 )
+from redis_ratelimit.commands import AsyncCommands, Commands
 from servers import Cluster, Server, eventually
 
 REPLICAS = LoadBalancingStrategy.ROUND_ROBIN_REPLICAS
@@ -182,19 +179,6 @@ async def test_a_limiter_works_on_all_nodes(cluster: Cluster, limiter: Any, key:
         async with limiter.budget(name + ":policy", "api").hold(5) as held:
             held.settle(1)
     assert cluster.moved() == 0 and cluster.calls("command|getkeys") == 0
-
-
-async def test_keys_in_different_slots_are_a_wrong_call(limiter: Any, key: str) -> None:
-    with pytest.raises(CallError, match="(?i)slot"):
-        await limiter.limits([f"{key}:{number}" for number in range(5)], ["10/h"])
-
-
-async def test_policies_are_verified_on_all_primaries(cluster: Cluster, limiter: Any) -> None:
-    set_policies(cluster)
-    assert await limiter.ready("10/s", policies=["api"]) is True
-    cluster.primaries[1].client.execute_command("RL.POLICY", "SET", "lonely", *"LIMIT GCRA 9 10 1s".split())
-    with pytest.raises(ConfigurationError, match="no such policy 'lonely'"):
-        await limiter.ready(policies=["lonely"])
 
 
 async def test_replicas_answer_probes(cluster: Cluster, key: str) -> None:

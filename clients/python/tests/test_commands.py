@@ -12,25 +12,19 @@ import pytest
 import redis
 import redis.asyncio
 
-import redis_ratelimit
-from redis_ratelimit import (
-    AsyncCommands,
-    Commands,
-    Concurrent,
-    FixedWindow,
-    Limiter,
-    RateLimitError,
-    SlidingLog,
-    TokenBucket,
-)
+import redis_ratelimit.types
+from redis_ratelimit import Concurrent, SlidingLog, TokenBucket
+from redis_ratelimit.commands import AsyncCommands, Commands
+from redis_ratelimit.types import Limiter
 from redis_ratelimit.call import limiters as generated
-from redis_ratelimit.call.call import Call
 from servers import Server
 
 METHODS = sorted(name for name in vars(Commands) if not name.startswith("_"))
 # These need a file, or a payload that only another key has.
 WITHOUT_EXAMPLE = {"apply", "policy_load", "policy_save"}
-NAMES: dict[str, object] = {name: getattr(redis_ratelimit, name) for name in redis_ratelimit.__all__}
+NAMES: dict[str, object] = {
+    name: getattr(module, name) for module in (redis_ratelimit, redis_ratelimit.types) for name in module.__all__
+}
 
 
 @pytest.fixture(scope="module")
@@ -102,21 +96,6 @@ def test_the_example_runs(server: Server, name: str, options: dict[str, Any]) ->
     assert is_a(reply, str(kind)), (reply, kind)
 
 
-class Strange:
-    """Sends nothing, and gets a reply that no command has."""
-
-    def send(self, call: Call) -> object:
-        return 1.5
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_a_reply_of_another_form_is_an_error_of_the_package(name: str) -> None:
-    others = {"apply": 'commands.apply({"user:1": b""})', "policy_load": "commands.policy_load()", "policy_save": "commands.policy_save()"}
-    example = others.get(name) or example_of(getattr(Commands, name))
-    with pytest.raises(RateLimitError, match=r"^a reply of an unknown form: 1\.5$"):
-        eval(example, {"commands": Commands(Strange()), **NAMES})
-
-
 def is_a(reply: object, kind: str) -> bool:
     """Whether a reply is of the type that the signature says."""
     classes: dict[str, Any] = {"Info": dict, "int": int, "str": str, "bool": bool, "list": list, "dict": dict, **NAMES}
@@ -171,35 +150,6 @@ def test_a_payload_is_applied(server: Server, key: str) -> None:
     asyncio.run(on_asyncio())
 
 
-def test_a_refused_key_is_in_the_top_list(server: Server, key: str) -> None:
-    commands = Commands(redis.Redis(port=server.port))
-    commands.top_reset()
-    assert not commands.gcra(key, 0, 1, "1m", cost=2).allowed
-    assert [(entry.key, entry.refusals) for entry in commands.top(count=1)] == [(key, 1)]
-    commands.top_reset()
-    assert commands.top() == []
-
-
-def test_info_has_the_limits_of_a_key(server: Server, key: str) -> None:
-    for protocol in (2, 3):
-        commands = Commands(redis.Redis(port=server.port, protocol=protocol))
-        commands.multi([key], ["10/s", FixedWindow(5, "1m")])
-        info = commands.info(key)
-        assert info is not None and info["limiter"] == "MULTI"
-        limits = cast(list[dict[str, object]], info["limits"])
-        assert [each["limiter"] for each in limits] == ["GCRA", "FIXEDWINDOW"]
-    assert commands.info("missing") is None
-
-
-def test_info_has_tenants_and_leases_as_text(server: Server, key: str) -> None:
-    for protocol in (2, 3):
-        commands = Commands(redis.Redis(port=server.port, protocol=protocol))
-        commands.concurrent(key, 5, "1m", "a", tenant="acme")
-        info = cast(Any, commands.info(key, leases=True))
-        assert info["tenants"] == [{"name": "acme", "weight": 1, "held": 1, "waiting": 0}]
-        assert [(each["id"], each["cost"]) for each in info["leases"]] == [("a", 1)]
-
-
 def test_options_stand_in_the_call(server: Server, key: str) -> None:
     commands = Commands(redis.Redis(port=server.port))
     now = 1_700_002_800_000_000
@@ -213,24 +163,6 @@ def test_options_stand_in_the_call(server: Server, key: str) -> None:
     assert commands.xadd(key + ":s", 1, "*", {"a": 1}) is not None
     assert commands.xadd(key + ":s", 1, "*", {"a": 1}) is None
     assert commands.shed(key + ":f", 1e-7, tier=1, tiers=2) == (False, 0.0)
-
-
-def test_keys_have_the_prefix(server: Server, key: str) -> None:
-    client: Any = redis.Redis(port=server.port)
-    commands = Commands(client, prefix=f"{key}:")
-    commands.gcra("a", 1, 1, "1m")
-    commands.multi(["b", b"c"], ["10/s"])
-    commands.policy_set("two", ["1/d", redis_ratelimit.Limit("2/h", on=2)])
-    commands.ask(b"d", "two", more_keys=["e"])
-    assert sorted(client.keys(f"{key}:*")) == [f"{key}:{name}".encode() for name in "abcde"]
-
-
-def test_throttle_replies_seconds(server: Server, key: str) -> None:
-    commands = Commands(redis.Redis(port=server.port))
-    assert commands.throttle(key, 0, 1, 60).retry_after == 0.0
-    refused = commands.cl_throttle(key, 0, 1, 60, quantity=1)
-    assert not refused.allowed and refused.retry_after == 60.0
-    assert commands.throttle(key, 0, 1, 60, quantity=2).retry_after is None
 
 
 def test_errors_are_those_of_redis_py(server: Server, key: str) -> None:

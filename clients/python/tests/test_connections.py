@@ -91,11 +91,6 @@ async def test_waits_are_bounded(make: Maker, server: Server, key: str) -> None:
     assert again.allowed and again.answered and limiter.counters["breaker_opened"] == 0
 
 
-async def test_max_waits_is_a_number(make: Maker) -> None:
-    with pytest.raises(ValueError, match="max_waits must be"):
-        make(max_waits=0)
-
-
 async def test_connections_that_are_killed_again_and_again_do_not_open_the_breaker(make: Maker, key: str) -> None:
     """Each kill costs the calls that were under way, and those after it are answered."""
     kills, callers = 5, 4

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from both import Maker
 from redis_ratelimit import Unavailable
 from servers import Proxy, Server, free_port
@@ -35,14 +37,18 @@ async def test_calls_under_way_to_one_that_became_a_replica_count_once(make: Mak
         assert (await limiter.limit("user:1", "9/h")).answered
 
 
-async def test_silent_connections_cost_one_call_however_many_there_are(make: Maker) -> None:
+async def test_silent_connections_cost_one_call_however_many_there_are(
+    make: Maker, caplog: pytest.LogCaptureFixture
+) -> None:
     with Server() as server, Proxy(server.port, delay=0.02) as proxy:
         limiter = make(proxy.port)
         await asyncio.gather(*(limiter.limit(f"user:{number}", "9/h") for number in range(8)))
         assert proxy.connections > 4
         proxy.silence()
         answers = [(await limiter.limit("user:1", "9/h")).answered for _ in range(4)]
-        assert answers == [False, True, True, True]
+        # A loop that is late does not blame the connection.
+        late = sum("the event loop was late" in line for line in caplog.messages)
+        assert not answers[0] and all(answers[1 + late :])
 
 
 async def test_silent_connections_under_way_count_once(make: Maker) -> None:

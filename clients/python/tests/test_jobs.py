@@ -49,10 +49,6 @@ def nothing(_: Job) -> float | None:
     return None
 
 
-async def never(_: Job) -> float | None:
-    raise AssertionError("not reached")
-
-
 class Once(Job):
     def __init__(self, delay: float | None = None) -> None:
         super().__init__(RELEASE)
@@ -209,15 +205,3 @@ def test_endings_for_several_servers_are_bounded_together(monkeypatch: pytest.Mo
     three = [Ending(core(), Call(["RL.RELEASE", node, "id"], [node]), 30.0, certain=True) for node in "aba"]
     assert [background.add(job, 600.0) for job in three] == [True, True, False] and dropped == three[2:]
     background.close()
-
-
-async def test_endings_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "MOST", 2)
-    dropped: list[Job] = []
-    table = timetable(dropped.append)
-    for background in (Background(table, each(nothing)), AsyncBackground(timetable(dropped.append), each_awaited(never))):
-        dropped.clear()
-        assert [background.add(certain(), 600.0) for _ in range(5)] == [True, True, False, False, False]
-        background.add(renewal(), 600.0)
-        assert len(background) == len(dropped) == 3
-        background.close()

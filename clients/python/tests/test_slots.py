@@ -132,13 +132,6 @@ def test_a_lost_node_makes_the_slots_suspect() -> None:
     assert [step.call is SLOTS for step in nodes.asked[3:]] == [True, False]
 
 
-def test_an_error_reply_is_no_reason_to_look() -> None:
-    way = known()
-    with pytest.raises(errors.ResponseError):
-        drive(routed(way, call(FIRST)), Nodes(errors.ResponseError("WRONGTYPE")))
-    assert not way.wants_refresh()
-
-
 def test_probes_go_to_replicas_if_asked_to() -> None:
     nodes = Nodes(*["reply"] * 4)
     drive(routed(known(), call(FIRST, readonly=True)), nodes)

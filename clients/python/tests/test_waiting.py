@@ -14,43 +14,9 @@ from redis.asyncio.cluster import ClusterNode as AsyncClusterNode
 from redis.cluster import ClusterNode
 
 from both import Maker
-from redis_ratelimit import (
-    AsyncCommands,
-    AsyncRateLimiter,
-    Commands,
-    ConfigurationError,
-    Decision,
-    Gcra,
-    Limit,
-    LimitLike,
-    RateLimiter,
-    Refused,
-    SlidingLog,
-    Smooth,
-)
+from redis_ratelimit import AsyncRateLimiter, Decision, Gcra, RateLimiter
+from redis_ratelimit.commands import AsyncCommands, Commands
 from servers import Cluster, Server, eventually
-
-
-async def test_a_call_is_admitted_when_its_turn_comes(limiter: AsyncRateLimiter, key: str) -> None:
-    turn = Gcra(0, 1, "300ms")
-    start = time.monotonic()
-    answers = [await limiter.limit(key, turn, wait="20s") for _ in range(3)]
-    assert all(answers) and time.monotonic() - start >= 0.55
-
-
-async def test_a_wait_that_is_too_short_is_a_refusal(limiter: AsyncRateLimiter, key: str) -> None:
-    await limiter.limit(key, "1/h")
-    answer = await limiter.limit(key, "1/h", wait="50ms")
-    assert not answer.allowed and answer.answered
-
-
-async def test_several_limits_and_policies_wait(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
-    limits: list[LimitLike] = [Gcra(0, 1, "300ms"), Limit("100/h")]
-    server.client.execute_command("RL.POLICY", "SET", "turn", *"LIMIT GCRA 0 1 300ms".split())
-    start = time.monotonic()
-    assert all([await limiter.limits([key], limits, wait="20s") for _ in range(2)])
-    assert all([await limiter.ask(key + ":policy", "turn", wait="20s") for _ in range(2)])
-    assert time.monotonic() - start >= 0.55
 
 
 async def test_a_lease_goes_to_who_waits(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
@@ -68,13 +34,6 @@ async def test_a_lease_goes_to_who_waits(limiter: AsyncRateLimiter, server: Serv
     assert await waiter >= left
 
 
-async def test_a_lease_that_is_not_released_in_time_is_refused(limiter: AsyncRateLimiter, key: str) -> None:
-    async with limiter.lease(key, 1, "1m"):
-        with pytest.raises(Refused):
-            async with limiter.lease(key, 1, "1m", wait="100ms"):
-                raise AssertionError("not reached")
-
-
 async def test_a_wait_without_an_answer_ends(make: Maker, server: Server, key: str) -> None:
     limiter = make(timeout=0.2)
     await limiter.limit(key + ":warm", "1/s")
@@ -88,25 +47,6 @@ async def test_a_wait_longer_than_the_timeout_is_answered(make: Maker, key: str)
     turn = Gcra(0, 1, "900ms")
     assert (await limiter.limit(key, turn)).allowed
     assert (await limiter.limit(key, turn, wait="20s")).answered
-
-
-async def test_a_wrong_wait_is_an_error(limiter: AsyncRateLimiter, key: str) -> None:
-    for wait in ("0", "soon", "-1s"):
-        with pytest.raises(ConfigurationError, match="^wait must be"):
-            await limiter.limit(key, "1/s", wait=wait)
-    bare: Any
-    for bare in (5, "5"):
-        with pytest.raises(ConfigurationError, match="^wait needs a unit: '5ms', '5s' or '5m'$"):
-            await limiter.limit(key, "1/s", wait=bare)
-        with pytest.raises(ConfigurationError, match="^the ttl of hold needs a unit: "):
-            await limiter.limits([key], ["1/s"], hold=("id", bare))
-        with pytest.raises(ConfigurationError, match="^ttl needs a unit: "):
-            limiter.lease(key, 1, bare)
-        with pytest.raises(ConfigurationError, match="^ttl needs a unit: "):
-            limiter.budget(key, "1/s", bare)
-    for cannot in (Smooth(1, "1s"), SlidingLog(1, "1s", countrefused=True)):
-        with pytest.raises(ConfigurationError, match=rf"^{type(cannot).__name__}\(.* cannot wait"):
-            await limiter.limit(key, cannot, wait="1s")
 
 
 def test_a_thread_that_is_interrupted_leaves_the_line(

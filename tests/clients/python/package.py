@@ -10,7 +10,8 @@ from inspect import isawaitable
 
 from redis.asyncio.cluster import RedisCluster as AsyncRedisCluster
 from redis.cluster import RedisCluster
-from redis_ratelimit import AsyncCommands, AsyncRateLimiter, Commands, Gcra, RateLimiter
+from redis_ratelimit import AsyncRateLimiter, Gcra, RateLimiter
+from redis_ratelimit.commands import AsyncCommands, Commands
 
 CLIENTS = {
     "redis-py": (RedisCluster, Commands, RateLimiter),

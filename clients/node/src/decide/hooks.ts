@@ -51,7 +51,7 @@ export class Told {
     try {
       hook()
     } catch (error) {
-      this.log.warn('hook', `hook failed: ${error instanceof Error ? error.message : String(error)}`)
+      this.log.warn('hook', `hook failed: ${error instanceof Error ? `${error.name}: ${error.message}` : String(error)}`)
     }
   }
 }

@@ -27,6 +27,7 @@ import { checkShed, ShedStep, type Shed } from './shed.js'
 import { Stack, type HeaderStyle } from './stack.js'
 import { MultiStep, PolicyStep, type Spent, type Step } from './steps.js'
 
+export { combinedHeaders, type Named } from '../decide/headers.js'
 export { endWith, type NodeResponse } from './over.js'
 export type { Passage } from './passage.js'
 export type { Refusal } from './response.js'

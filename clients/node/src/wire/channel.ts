@@ -13,7 +13,7 @@ import { Link } from './link.js'
 import type { OwnClient } from './own.js'
 import { Nodes, type Node, type Shard } from './nodes.js'
 import { probe, Waits } from './waits.js'
-import { within, type Bounds } from './within.js'
+import { within } from './within.js'
 
 /** What a call may be told. */
 export interface SendOptions {
@@ -135,64 +135,73 @@ export class Channel implements Sender {
   }
 
   async #ask(node: Node, call: Call, options: SendOptions): Promise<unknown> {
-    if (this.#link.isReady) return this.#link.use((client) => this.#askOn(client, node, call, options))
-    return this.#link.use(async () => {
-      await this.#link.connected(options.timeout ?? this.settings.timeout, options.signal)
-      return this.#link.use((client) => this.#askOn(client, node, call, options))
-    })
+    let used = this.#link.take()
+    try {
+      if (!this.#link.isReady) {
+        await this.#link.connected(options.timeout ?? this.settings.timeout, options.signal)
+        this.#link.leave(used)
+        used = this.#link.take()
+      }
+      return await this.#askOn(used.client, node, call, options)
+    } finally {
+      this.#link.leave(used)
+    }
   }
 
-  // A lost connection is usually there again in a moment. That it is not yet is no failure. That it cannot be made is one, and
-  // that it takes longer than the time for connecting: a server or a proxy may accept a connection, and be silent.
-  async #askOn(client: OwnClient, node: Node, call: Call, options: SendOptions): Promise<unknown> {
-    const { signal, timeout: ms = this.settings.timeout } = options
+  // A lost connection is usually there again in a moment. That it is not yet is no failure.
+  async #askOn(client: OwnClient, node: Node, call: Call, { signal, timeout: ms = this.settings.timeout }: SendOptions): Promise<unknown> {
     const until = this.runtime.now() + ms
-    const again = () => (node.isPrimary ? client.again(call.keys[0]) : undefined)
-    let left = options
+    let left = ms
     for (;;) {
       // After that of a cluster comes that of its node.
-      for (let ready = again(); ready !== undefined; ready = again()) {
-        const since = this.#waitedFor.get(ready) ?? this.runtime.now()
-        this.#waitedFor.set(ready, since)
-        const late = () => {
-          const isSlow = this.runtime.now() - since >= this.settings.connectTimeout
-          return isSlow ? unconnected(ms) : new Blameless(call.command, 'connection', unconnected(ms).message, node.name, false)
-        }
-        await within(this.runtime, ready, { ms: until - this.runtime.now(), signal, late }).catch((error: unknown) => {
-          throw signal?.aborted ? error : unsent(error)
-        })
-        left = { signal, timeout: Math.max(1, until - this.runtime.now()) }
+      for (let ready = again(client, node, call); ready !== undefined; ready = again(client, node, call)) {
+        await this.#again(ready, node, call, until - this.runtime.now(), ms, signal)
+        left = Math.max(1, until - this.runtime.now())
       }
+      // The time-out begins when the call is sent, and not when it joins a queue.
+      const { calls } = node
+      const longest = QUEUE * left
+      if (!calls.take()) await calls.wait((turn) => within(this.runtime, turn, { ms: longest, signal, late: crowded }))
       try {
-        return await this.#inTurn(client, node, call, left)
+        // Meanwhile it may be known that nobody answers.
+        node.check(call, this.runtime.now())
+        return await this.#answer(client, node, call, left, signal)
       } catch (error) {
-        const isOver = again() === undefined || this.runtime.now() >= until || gaveUp(error, signal)
+        const isOver = again(client, node, call) === undefined || this.runtime.now() >= until || gaveUp(error, signal)
         if (isOver || !isUnsent(failure(call.command, node.name, error))) throw error
+      } finally {
+        calls.leave()
       }
     }
   }
 
-  // So the time-out begins when the call is sent, and not when it joins a queue.
-  #inTurn(client: OwnClient, node: Node, call: Call, options: SendOptions): Promise<unknown> {
-    const ms = QUEUE * (options.timeout ?? this.settings.timeout)
-    return node.calls.run(
-      () => {
-        // Meanwhile it may be known that nobody answers.
-        node.check(call, this.runtime.now())
-        return this.#answer(client, node, call, options)
-      },
-      (turn) => within(this.runtime, turn, { ms, signal: options.signal, late: crowded }),
-    )
+  // That a connection cannot be made is a failure, and that it takes longer than the time for connecting: a server or a proxy
+  // may accept a connection, and be silent.
+  async #again(ready: Promise<void>, node: Node, call: Call, left: number, ms: number, signal: AbortSignal | undefined): Promise<void> {
+    const since = this.#waitedFor.get(ready) ?? this.runtime.now()
+    this.#waitedFor.set(ready, since)
+    const late = () => {
+      const isSlow = this.runtime.now() - since >= this.settings.connectTimeout
+      return isSlow ? unconnected(ms) : new Blameless(call.command, 'connection', unconnected(ms).message, node.name, false)
+    }
+    try {
+      await within(this.runtime, ready, { ms: left, signal, late })
+    } catch (error) {
+      throw signal?.aborted ? error : unsent(error)
+    }
   }
 
   // While a slot moves to another node, calls with several keys fail for a moment. They were not executed.
-  async #answer(client: OwnClient, node: Node, call: Call, options: SendOptions): Promise<unknown> {
-    const { signal, timeout = this.settings.timeout } = options
-    const until = this.runtime.now() + timeout
+  async #answer(client: OwnClient, node: Node, call: Call, ms: number, signal: AbortSignal | undefined): Promise<unknown> {
+    const until = this.runtime.now() + ms
+    const late = () => this.#late(client, node, call, ms)
     for (let delay = FIRST_PAUSE; ; delay = Math.min(2 * delay, LONGEST_PAUSE)) {
+      // Some clients may send a call later, so they learn when it is too late.
+      const control = client.sendsLater ? new AbortController() : undefined
       try {
-        return await this.#exchange(client, node, call, { ms: timeout, signal })
+        return await within(this.runtime, client.send(call, control?.signal), { ms, signal, late, heard: node })
       } catch (error) {
+        control?.abort()
         const isOver = !client.isCluster || this.runtime.now() + delay >= until || signal?.aborted
         if (isOver || !isMoving(failure(call.command, node.name, error))) throw error
         await pause(this.runtime, delay)
@@ -201,17 +210,6 @@ export class Channel implements Sender {
   }
 
   // A connection that is silent may stay so for ever. So it is closed with the first call that has no reply in time.
-  async #exchange(client: OwnClient, heard: Node, call: Call, bounds: Pick<Bounds, 'ms' | 'signal'>): Promise<unknown> {
-    // Some clients may send a call later, so they learn when it is too late.
-    const control = client.sendsLater ? new AbortController() : undefined
-    try {
-      return await within(this.runtime, client.send(call, control?.signal), { ...bounds, late: () => this.#late(client, heard, call, bounds.ms), heard })
-    } catch (error) {
-      control?.abort()
-      throw error
-    }
-  }
-
   #late(client: OwnClient, node: Node, call: Call, ms: number): Error {
     const [key] = call.keys
     if (!node.isPrimary || !client.drop(key, late(ms))) return late(ms)
@@ -245,4 +243,9 @@ export class Channel implements Sender {
       },
     )
   }
+}
+
+/** Settles when a lost connection is there again, if this call needs it. */
+function again(client: OwnClient, node: Node, call: Call): Promise<void> | undefined {
+  return node.isPrimary ? client.again(call.keys[0]) : undefined
 }

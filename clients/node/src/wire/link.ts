@@ -10,15 +10,21 @@ const RENEWAL = 1000
 // How often it is looked whether a cluster can be asked, though not all of its nodes are connected. In ms.
 const LOOK = 50
 
+/** A connection, and how many calls use it. One that was replaced is closed when its last call is over. */
+export interface Used {
+  readonly client: OwnClient
+  calls: number
+}
+
 /** A connection, and perhaps the one that will replace it. */
 export class Link {
   readonly keyPrefix: string
   readonly #connectBy: number
   readonly #usable: Promise<void>
-  // How many calls use a client. One that was replaced is closed when its last call is over.
-  readonly #uses = new Map<OwnClient, number>()
-  #client: OwnClient
+  #used: Used
   #next: OwnClient | undefined
+  // Those that use any client.
+  #calls = 0
   #isReady = false
   #renewed = -RENEWAL
   #isClosed = false
@@ -34,17 +40,17 @@ export class Link {
     private readonly runtime: Runtime,
   ) {
     this.#connectBy = runtime.now() + connectTimeout
-    this.#client = connect()
-    this.keyPrefix = this.#client.keyPrefix
-    this.#follow(this.#client)
-    this.#usable = this.#whenUsable(this.#client)
+    this.#used = { client: connect(), calls: 0 }
+    this.keyPrefix = this.client.keyPrefix
+    this.#follow(this.client)
+    this.#usable = this.#whenUsable(this.client)
     const settle = () => (this.#isReady = true)
     this.#usable.then(settle, settle)
   }
 
   /** The client as it is now. */
   get client(): OwnClient {
-    return this.#client
+    return this.#used.client
   }
 
   /** Whether the first attempt to connect is over. Only that one is waited for. */
@@ -67,15 +73,19 @@ export class Link {
     }
   }
 
-  /** Works with the client as it is now, which stays open until then. */
-  async use<T>(work: (client: OwnClient) => Promise<T>): Promise<T> {
-    const client = this.#client
-    this.#uses.set(client, (this.#uses.get(client) ?? 0) + 1)
-    try {
-      return await work(client)
-    } finally {
-      this.#used(client)
-    }
+  /** Uses the client as it is now, which stays open until {@link leave}. */
+  take(): Used {
+    this.#calls += 1
+    this.#used.calls += 1
+    return this.#used
+  }
+
+  /** Uses it no more. */
+  leave(used: Used): void {
+    this.#calls -= 1
+    used.calls -= 1
+    if (used.calls === 0 && used !== this.#used) used.client.close()
+    if (this.#calls === 0) this.#ended()
   }
 
   /**
@@ -103,8 +113,8 @@ export class Link {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#next?.close()
-    if (this.#uses.size > 0) await new Promise<void>((resolve) => (this.#ended = resolve))
-    this.#client.close()
+    if (this.#calls > 0) await new Promise<void>((resolve) => (this.#ended = resolve))
+    this.client.close()
   }
 
   // A cluster with a silent node is never connected to all nodes. So after some time it can be used if its nodes are known.
@@ -121,32 +131,21 @@ export class Link {
     })
   }
 
-  #used(client: OwnClient): void {
-    const uses = (this.#uses.get(client) ?? 1) - 1
-    if (uses > 0) {
-      this.#uses.set(client, uses)
-      return
-    }
-    this.#uses.delete(client)
-    if (client !== this.#client) client.close()
-    if (this.#uses.size === 0) this.#ended()
-  }
-
   #takeOver(next: OwnClient): void {
     // It was given up.
     if (this.#next !== next || this.#isClosed) return
     this.#next = undefined
-    const before = this.#client
-    this.#client = next
+    const before = this.#used
+    this.#used = { client: next, calls: 0 }
     this.#isReady = true
     this.#follow(next)
-    if (!this.#uses.has(before)) before.close()
+    if (before.calls === 0) before.client.close()
   }
 
   // Until it is replaced: the first attempt may fail, or come too early after one before.
   #follow(client: OwnClient): void {
     const follow = () => {
-      if (this.#client !== client || this.#isClosed) return
+      if (this.client !== client || this.#isClosed) return
       this.renew()
       this.runtime.later(RENEWAL, follow)
     }

@@ -6,22 +6,19 @@ export class Turns {
 
   constructor(private free: number) {}
 
-  /**
-   * Works when it is its turn.
-   *
-   * @param patience - waits for the turn, and may give up
-   */
-  async run<T>(work: () => T | Promise<T>, patience: (turn: Promise<void>) => Promise<void>): Promise<T> {
-    if (this.free > 0) this.free -= 1
-    else await this.#turn(patience)
-    try {
-      return await work()
-    } finally {
-      this.#next()
-    }
+  /** Takes a turn, if there is one at once. */
+  take(): boolean {
+    if (this.free === 0) return false
+    this.free -= 1
+    return true
   }
 
-  async #turn(patience: (turn: Promise<void>) => Promise<void>): Promise<void> {
+  /**
+   * Waits for a turn.
+   *
+   * @param patience - waits for it, and may give up
+   */
+  async wait(patience: (turn: Promise<void>) => Promise<void>): Promise<void> {
     let begin = () => {}
     const turn = new Promise<void>((resolve) => (begin = resolve))
     this.#waiting.add(begin)
@@ -29,12 +26,13 @@ export class Turns {
       await patience(turn)
     } catch (error) {
       // If the turn came at this moment, it is another one's.
-      if (!this.#waiting.delete(begin)) this.#next()
+      if (!this.#waiting.delete(begin)) this.leave()
       throw error
     }
   }
 
-  #next(): void {
+  /** Ends a turn, so that the next begins. */
+  leave(): void {
     const [first] = this.#waiting
     if (first === undefined) {
       this.free += 1

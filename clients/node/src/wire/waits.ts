@@ -91,18 +91,18 @@ export class Waits {
   }
 
   // Few connections are opened at a time, so that a burst does not overrun the server.
-  #open({ call, node, signal }: Waiting, address: string | undefined): Promise<Line> {
-    const { connectTimeout } = this.settings
-    const ms = Math.max(connectTimeout, blocked(call))
-    return node.connections.run(
-      () => {
-        // Meanwhile it may be known that nobody answers.
-        if (this.#isClosed) throw new Closed()
-        node.check(call, this.runtime.now())
-        return this.#opened(call, signal, address)
-      },
-      (turn) => within(this.runtime, turn, { ms, signal, late: () => unconnected(ms) }),
-    )
+  async #open({ call, node, signal }: Waiting, address: string | undefined): Promise<Line> {
+    const ms = Math.max(this.settings.connectTimeout, blocked(call))
+    const { connections } = node
+    if (!connections.take()) await connections.wait((turn) => within(this.runtime, turn, { ms, signal, late: () => unconnected(ms) }))
+    try {
+      // Meanwhile it may be known that nobody answers.
+      if (this.#isClosed) throw new Closed()
+      node.check(call, this.runtime.now())
+      return await this.#opened(call, signal, address)
+    } finally {
+      connections.leave()
+    }
   }
 
   async #opened(call: Call, signal: AbortSignal | undefined, address: string | undefined): Promise<Line> {
@@ -133,7 +133,12 @@ export class Waits {
     else {
       const ms = this.settings.timeout
       const bounds = { ms, late: () => late(ms) }
-      await this.link.use((client) => within(this.runtime, client.send(probe(call)), bounds))
+      const used = this.link.take()
+      try {
+        await within(this.runtime, used.client.send(probe(call)), bounds)
+      } finally {
+        this.link.leave(used)
+      }
     }
     return undefined
   }

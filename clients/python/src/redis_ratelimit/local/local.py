@@ -78,7 +78,7 @@ class AsyncLocal:
             self._fetch(batch)
         if answer is Way.SHARE:
             return self._insured(cost, missing)
-        return answer
+        return None if answer is None else self._told(answer)
 
     async def take(self, cost: int = 1) -> Decision:
         """Answers from memory, or asks the server.
@@ -99,7 +99,7 @@ class AsyncLocal:
             if batch:
                 self._fetch(batch)
             if isinstance(answer, Decision):
-                return answer
+                return self._told(answer)
             if answer is Way.SHARE:
                 return self._insured(cost, missing)
             if answer is Way.ASK:
@@ -136,6 +136,11 @@ class AsyncLocal:
         """Lets callers that wait go on, since the limiter closes. What was taken is not given back."""
         self._ended(None)
         return []
+
+    def _told(self, decision: Decision) -> Decision:
+        if self._core.hooks.on_decision:
+            self._core.hooks.decided(Call([self.limiter.COMMAND], [self.key]), decision, 0.0)
+        return decision
 
     def _fetch(self, batch: int) -> None:
         fetch = Fetch(self._limiter.prefix, self._short_key, self.limiter, batch, self._fetched)

@@ -2,33 +2,55 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from inspect import isawaitable
+from threading import RLock
 from typing import Any, TypeVar
 
 from redis.asyncio import ConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError, ResponseError, TimeoutError as NoReply
+from redis.exceptions import ResponseError, TimeoutError as NoReply
 
 from ..call.call import Call
 from ..decide.errors import Closed
-from ..decide.failure import NoFreeConnection, ServerFull, Silence, is_lost, is_silent, is_unable, waits_for_another
+from ..decide.failure import ServerFull, Silence, is_silent, is_unable
+from ..decide.fork import after_fork
+from .pool import Pool
 from .slots import named
-from .source import CONNECTING, FULL, MARGIN, SPARE, TRIES, Address, Settings, Source, patience, pool_of, raise_unable
-from .within import in_time
-
+from .sockets import (
+    AsyncPlace,
+    AsyncRoom,
+    connect,
+    disconnect,
+    exchange,
+    exchange_all,
+    here,
+    is_open,
+    is_stale,
+    on_connect,
+)
+from .source import CONNECTING, MARGIN, TRIES, Address, Settings, Source, patience, pool_of, raise_unable
 
 T = TypeVar("T")
 
 
+class _AsyncOpened:
+    """Connections that are used together.
+
+    Attributes:
+        where: The event loop, if it is one.
+        pool: Which of them a call gets.
+        room: For calls that share connections.
+        turn: For connections that open: few at a time, so that a burst does not overrun the server.
+    """
+
+    def __init__(self, pool: Pool, most: int) -> None:
+        self.where = here()
+        self.pool, self.room, self.turn = pool, AsyncRoom(most), AsyncRoom(CONNECTING)
+
+
 class AsyncLink:
     """Connections to a server. A call that waits in the server does not count among those that others share.
-
-    The pools of redis.asyncio may lose a connection whose caller is cancelled. They only make connections here. If the server
-    takes no more, calls wait in line for one that is open.
 
     Attributes:
         closed: Whether it is closed. Then each call raises `Closed`.
@@ -48,16 +70,28 @@ class AsyncLink:
         self._most = source.connections
         # Each step of a call has its own time-out.
         settings = source.settings | patience(None, Retry(NoBackoff(), 0)) | more
-        pool_class, pool_settings = pool_of(source, settings, ConnectionPool)
-        self._pool: Any = pool_class(**pool_settings)
-        self._opened: _Opened | None = None
+        self._pool_class, self._pool_settings = pool_of(source, settings, ConnectionPool)
+        self.forked()
+        after_fork(self)
+
+    def forked(self) -> None:
+        """Begins without connections. Redis-py would wait for the lock of a pool, which a thread of the parent may hold."""
+        self._lock = RLock()
+        self._pool: Any = self._pool_class(**self._pool_settings)
+        self._opened: _AsyncOpened | None = None
 
     async def exchange(self, call: Call, asking: bool = False) -> object:
         """Sends a call and returns the reply. A connection that a reply may still reach is closed."""
         call.asked = self._name
         try:
-            return await self._sent(call, asking)
+            if self.closed:
+                raise Closed
+            if call.wait is not None:
+                return await self._waited(self._of_here(), call, asking, call.wait)
+            seconds = call.timeout or self._timeout
+            return await self._lent(lambda connection: exchange(connection, call, asking, seconds, self._is_over))
         except Exception as error:
+            # Redis-py raises any error, such as an AttributeError, if a connection in use is closed by another thread.
             if self._is_over(call) and not isinstance(error, Closed):
                 raise Closed from error
             raise
@@ -70,281 +104,156 @@ class AsyncLink:
         try:
             if self.closed:
                 raise Closed
-            await self._lent(self._of_loop(), lambda connection: self._pipelined(connection, calls, replies))
+            await self._lent(lambda connection: self._pipelined(connection, calls, replies))
         except Exception as error:
             replies += [Closed() if self.closed else error] * (len(calls) - len(replies))
         return replies
 
-    async def _sent(self, call: Call, asking: bool) -> object:
-        if self.closed:
-            raise Closed
-        opened = self._of_loop()
-        if call.wait is not None:
-            return await self._waited(opened, call, asking, call.wait)
-        seconds = call.timeout or self._timeout
-        return await self._lent(opened, lambda connection: self._exchange(connection, call, asking, seconds))
+    async def end_waits(self) -> None:
+        """Closes the connections of calls that wait in the server. From now on such calls raise `Closed`."""
+        self._waits_ended = True
+        opened = self._opened
+        if opened is not None and opened.where is here():
+            for connection in opened.pool.waits():
+                await disconnect(connection)
 
-    async def _lent(self, opened: _Opened, work: Callable[[Any], Awaitable[T]]) -> T:
+    async def close(self) -> None:
+        """Closes all connections."""
+        self.closed = True
+        opened = self._opened
+        if opened is None:
+            return
+        every = opened.pool.close()
+        if opened.where is here():
+            for connection in every:
+                await disconnect(connection)
+
+    def _of_here(self) -> _AsyncOpened:
+        """The connections that can be used here: those of one event loop cannot be used in another."""
+        opened = self._opened
+        if opened is None or opened.where is not here():
+            with self._lock:
+                if self._opened is None or self._opened.where is not here():
+                    pool = Pool(self._pool.make_connection, AsyncPlace, self._clock, self._timeout, self._patience)
+                    self._opened = _AsyncOpened(pool, self._most)
+                opened = self._opened
+                if self.closed:
+                    opened.pool.close()
+                    raise Closed
+        return opened
+
+    async def _lent(self, work: Callable[[Any], Awaitable[T]]) -> T:
         """Lends a shared connection, and closes it if a reply may still reach it."""
-        hurries = self._clock() < opened.hurried_until
-        until = self._clock() + (min(self._timeout, self._patience) if hurries else self._patience)
-        await opened.take(opened.room, self._patience)
+        opened = self._of_here()
+        pool = opened.pool
+        until = self._clock() + pool.patience()
+        await self._enter(opened.room, self._patience)
         try:
-            connection = await opened.shared(until)
+            connection = await self._shared(opened, until)
             begun = self._clock()
             try:
                 reply = await work(connection)
             except ResponseError as error:
                 if is_unable(error):
-                    await opened.drop(connection)
-                    await opened.drop_idle()
+                    await self._drop(pool, connection, *pool.take_idle())
                 else:
-                    opened.give_back(connection)
+                    await self._give_back(pool, connection)
                 raise
             except BaseException as error:
-                await opened.drop(connection)
-                if is_silent(error) and opened.heard < begun:
-                    await opened.drop_idle()
-                    opened.hurried_until = self._clock() + self._patience
+                await self._drop(pool, connection)
+                if is_silent(error) and pool.silent(begun):
+                    await self._drop(pool, *pool.take_idle())
                     raise Silence(str(error)) from error
                 raise
-            opened.heard = self._clock()
-            opened.give_back(connection)
+            pool.answered()
+            await self._give_back(pool, connection)
             return reply
         finally:
-            opened.room.release()
+            opened.room.leave()
 
-    async def end_waits(self) -> None:
-        """Closes the connections of calls that wait in the server. From now on such calls raise `Closed`."""
-        self._waits_ended = True
-        if self._opened is None or self._opened.loop is not asyncio.get_running_loop():
-            return
-        for connection in list(self._opened.waiting):
-            await connection.disconnect(nowait=True)
+    async def _shared(self, opened: _AsyncOpened, until: float) -> Any:
+        """Returns an open connection. If none can be opened, waits for one that is open."""
+        pool = opened.pool
+        refused: BaseException | None = None
+        tries = TRIES
+        while True:
+            connection, place = pool.take(refused, tries)
+            if place is not None and (connection := await self._handed(pool, place, until)) is None:
+                continue  # no connection is open any more
+            try:
+                await self._connect(opened, connection, max(0.0, until - self._clock()))
+                return connection
+            except BaseException as error:
+                await self._drop(pool, connection)
+                tries = pool.refused(error, tries)
+                refused = error
 
-    async def close(self) -> None:
-        """Closes all connections."""
-        self.closed = True
-        if self._opened is None:
-            return
-        self._opened.closed = True
-        self._opened.leave_line()
-        if self._opened.loop is not asyncio.get_running_loop():
-            return
-        for connection in list(self._opened.all):
-            await connection.disconnect(nowait=True)
+    async def _handed(self, pool: Pool, place: AsyncPlace, until: float) -> Any:
+        """Waits for a connection that another call gives back. None: there is none any more."""
+        try:
+            connection = await place.wait(max(0.0, until - self._clock()))
+        except BaseException as error:  # such as a cancellation, or a signal's
+            pool.leave(place)
+            if isinstance(error, NoReply):
+                raise ServerFull(f"no free connection, and no further one: {pool.refusal}") from error
+            raise
+        if self.closed:
+            raise Closed
+        return connection
 
-    def _of_loop(self) -> _Opened:
-        """The connections of the running loop. Those of another loop cannot be used."""
-        loop = asyncio.get_running_loop()
-        if self._opened is None or self._opened.loop is not loop:
-            self._opened = _Opened(loop, self._pool, self._most, self._clock)
-        return self._opened
-
-    async def _waited(self, opened: _Opened, call: Call, asking: bool, wait: float) -> object:
-        connection = opened.spare.pop() if opened.spare else opened.made()
-        opened.waiting.add(connection)
+    async def _waited(self, opened: _AsyncOpened, call: Call, asking: bool, wait: float) -> object:
+        pool = opened.pool
+        connection = pool.begin_wait()
         keeps = False
         try:
-            await opened.connect(connection, max(self._patience, wait))
-            reply = await self._exchange(connection, call, asking, wait + MARGIN)
+            await self._connect(opened, connection, max(self._patience, wait))
+            reply = await exchange(connection, call, asking, wait + MARGIN, self._is_over)
             keeps = True
             return reply
         except ResponseError as error:
             keeps = not is_unable(error)
             if not keeps:
-                await opened.drop_idle()
+                await self._drop(pool, *pool.take_idle())
             raise
         finally:
-            opened.waiting.discard(connection)
-            if keeps and len(opened.spare) < SPARE:
-                opened.spare.append(connection)
-            else:
-                await opened.drop(connection)
+            if not pool.end_wait(connection, keeps):
+                await self._drop(pool, connection)
 
-    async def _exchange(self, connection: Any, call: Call, asking: bool, seconds: float) -> object:
-        cancelled = cancellations()
-        if self._is_over(call):
+    async def _connect(self, opened: _AsyncOpened, connection: Any, seconds: float) -> None:
+        """Connects, and connects anew if the server has closed the connection or sent what nobody asked for."""
+        if is_open(connection):
+            if not await is_stale(connection):
+                return
+            await disconnect(connection)
+        await self._enter(opened.turn, seconds)
+        try:
+            await connect(connection, seconds, opened.pool.patience())
+        finally:
+            opened.turn.leave()
+        if self.closed:
             raise Closed
-        async with in_time(seconds, f"no reply within {seconds * 1000:.0f} ms"):
-            if asking:
-                await connection.send_command("ASKING")
-                await connection.read_response()
-            call.sent = True
-            await connection.send_command(*call.words)
-            reply = await connection.read_response()
-        if cancellations() > cancelled:
-            raise asyncio.CancelledError
-        return reply
+
+    async def _enter(self, room: AsyncRoom, seconds: float) -> None:
+        await room.enter(seconds)
+        if self.closed:
+            room.leave()
+            raise Closed
 
     async def _pipelined(self, connection: Any, calls: Sequence[Call], replies: list[object]) -> None:
-        cancelled = cancellations()
-        async with in_time(self._timeout, f"no reply within {self._timeout * 1000:.0f} ms"):
-            for call in calls:
-                call.sent = True
-            await connection.send_packed_command(connection.pack_commands([call.words for call in calls]))
-            while len(replies) < len(calls):
-                try:
-                    replies.append(await connection.read_response())
-                except ResponseError as error:
-                    replies.append(error)
-        if cancellations() > cancelled:
-            raise asyncio.CancelledError
+        await exchange_all(connection, calls, replies, self._timeout, self._is_over, self._clock)
         raise_unable(replies)
+
+    async def _give_back(self, pool: Pool, connection: Any) -> None:
+        if not pool.give_back(connection):
+            await self._drop(pool, connection)
+
+    async def _drop(self, pool: Pool, *connections: Any) -> None:
+        for connection in connections:
+            pool.drop(connection)
+            await disconnect(connection)
 
     def _is_over(self, call: Call) -> bool:
         return self.closed or call.ended or (self._waits_ended and call.wait is not None)
-
-
-class _Opened:
-    """The connections of an event loop.
-
-    Attributes:
-        room: For calls that share connections.
-        turn: For connections that open.
-        all: All connections.
-        open: Those that are shared and open, or being opened.
-        free: Those of them that are not in use.
-        spare: Those of calls that waited.
-        waiting: Those of calls that wait in the server.
-        heard: When a call on a shared one was last answered.
-        hurried_until: Until then calls wait no longer for a connection than for a reply, because of a silence.
-        closed: Whether they are closed.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, pool: Any, most: int, clock: Callable[[], float]) -> None:
-        self.loop, self._pool, self._clock = loop, pool, clock
-        self.room, self.turn = asyncio.Semaphore(most), asyncio.Semaphore(CONNECTING)
-        self.all: set[Any] = set()
-        self.open: set[Any] = set()
-        self.free: list[Any] = []
-        self.spare: list[Any] = []
-        self.waiting: set[Any] = set()
-        self.heard = self.hurried_until = 0.0
-        self.closed = False
-        self._line: deque[asyncio.Future[Any]] = deque()
-        self._full_until, self._refusal = 0.0, ""
-
-    async def shared(self, until: float) -> Any:
-        """Returns an open connection. If none can be opened, waits for one that is open.
-
-        A connection that is lost while it opens is opened once more: a server that closes all of them is not away.
-        """
-        refusal: BaseException | None = None
-        tries = TRIES
-        while True:
-            if self.free:
-                connection = self.free.pop()
-            elif self.open and (refusal is not None or self._clock() < self._full_until):
-                if (connection := await self._handed(until)) is None:
-                    continue  # no connection is open any more
-            elif refusal is not None and tries <= 0:
-                raise refusal
-            else:
-                connection = self.made()
-                self.open.add(connection)
-            try:
-                await self.connect(connection, max(0.0, until - self._clock()))
-                return connection
-            except BaseException as error:
-                await self.drop(connection)
-                if not waits_for_another(error):
-                    raise
-                refusal, tries = error, tries - 1 if is_lost(error) else 0
-                self._full_until, self._refusal = self._clock() + FULL, str(error)
-
-    async def _handed(self, until: float) -> Any:
-        """Waits for a connection that another call gives back. None: there is none any more."""
-        place: asyncio.Future[Any] = self.loop.create_future()
-        self._line.append(place)
-        late = f"no free connection, and no further one: {self._refusal}"
-        try:
-            async with in_time(max(0.0, until - self._clock()), late):
-                connection = await place
-        except BaseException as error:  # such as a cancellation
-            if place in self._line:
-                self._line.remove(place)
-            elif place.done() and not place.cancelled() and place.result() is not None:
-                self.give_back(place.result())
-            if isinstance(error, NoReply):
-                raise ServerFull(late) from error
-            raise
-        if self.closed:
-            raise Closed
-        return connection
-
-    def give_back(self, connection: Any) -> None:
-        """Hands a connection to the next call in line, or keeps it."""
-        while self._line:
-            if not (place := self._line.popleft()).done():
-                place.set_result(connection)
-                return
-        self.free.append(connection)
-
-    def made(self) -> Any:
-        """Returns a new connection, which is not open."""
-        connection = self._pool.make_connection()
-        self.all.add(connection)
-        return connection
-
-    async def drop(self, connection: Any) -> None:
-        """Closes a connection. If it was the last one, nobody waits for it any more."""
-        self.all.discard(connection)
-        self.open.discard(connection)
-        if not self.open:
-            self.leave_line()
-        await connection.disconnect(nowait=True)
-
-    async def drop_idle(self) -> None:
-        """Closes the connections that nobody uses: they lead where no answer came from, and new ones may lead elsewhere."""
-        idle = self.free + self.spare
-        self.free, self.spare = [], []
-        for connection in idle:
-            await self.drop(connection)
-
-    def leave_line(self) -> None:
-        """Lets nobody wait for a connection any more."""
-        while self._line:
-            if not (place := self._line.popleft()).done():
-                place.set_result(None)
-
-    async def connect(self, connection: Any, seconds: float) -> None:
-        """Connects, and connects anew if the server has closed the connection or sent what nobody asked for."""
-        if connection.is_connected:
-            can_read = getattr(connection, "can_read", None) or connection.can_read_destructive  # the latter in redis-py 6
-            try:
-                if not await can_read():
-                    return
-            except (RedisError, OSError):
-                pass
-            await connection.disconnect(nowait=True)
-        await self.take(self.turn, seconds)
-        try:
-            async with in_time(seconds, f"no connection within {seconds * 1000:.0f} ms"):
-                await connection.connect()
-        finally:
-            self.turn.release()
-
-    async def take(self, semaphore: asyncio.Semaphore, seconds: float) -> None:
-        """Waits until there is room, or a turn."""
-        if not semaphore.locked():
-            await semaphore.acquire()  # at once
-            return
-        late = f"too many calls at once: no free connection within {seconds * 1000:.0f} ms"
-        try:
-            async with in_time(seconds, late):
-                await semaphore.acquire()
-        except NoReply as error:
-            raise NoFreeConnection(late) from error
-        if self.closed:
-            semaphore.release()
-            raise Closed
-
-
-def cancellations() -> int:
-    """Returns how often the caller was cancelled. `wait_for` of Python 3.11, which redis-py uses, sometimes drops one."""
-    task = asyncio.current_task()
-    return task.cancelling() if task else 0
 
 
 class AsyncLinks:
@@ -359,42 +268,36 @@ class AsyncLinks:
     ) -> None:
         self.closed = False
         self._source, self._bounds = source, (timeout, connect_timeout, clock)
-        self._more: Settings = {"redis_connect_func": _readonly(source.settings)} if replicas else {}
+        self._more = on_connect(source.settings, replicas)
         self._links: dict[Address, AsyncLink] = {}
+        self.forked()
+        after_fork(self)
+
+    def forked(self) -> None:
+        """Makes a new lock."""
+        self._lock = RLock()  # a signal handler may close the limiter in a thread that has the lock
 
     def to(self, address: Address) -> AsyncLink:
         """Returns the connections to a node."""
         link = self._links.get(address)
         if link is None:
-            if self.closed:
-                raise Closed
-            host, port = address
-            more = {"host": host, "port": port, **self._more}
-            link = self._links[address] = AsyncLink(self._source, *self._bounds, named(address), more)
+            with self._lock:
+                host, port = address
+                more = {"host": host, "port": port, **self._more}
+                new = AsyncLink(self._source, *self._bounds, named(address), more)
+                link = self._links.setdefault(address, new)
+                if self.closed:
+                    link.closed = True
+                    raise Closed
         return link
 
     def all(self) -> list[AsyncLink]:
         """Returns the connections to all nodes."""
-        return list(self._links.values())
+        with self._lock:
+            return list(self._links.values())
 
     def close(self) -> list[AsyncLink]:
         """Lets `to` raise `Closed` from now on. Returns the links to close."""
-        self.closed = True
-        return self.all()
-
-
-def _readonly(settings: Settings) -> Any:
-    """Says READONLY on each connection, so that replicas answer. The application's function connects, as in redis-py."""
-    also = settings.get("redis_connect_func")
-
-    async def connect(connection: Any) -> None:
-        if also is None:
-            await connection.on_connect()
-        else:
-            done = also(connection)
-            if isawaitable(done):
-                await done
-        await connection.send_command("READONLY")
-        await connection.read_response()
-
-    return connect
+        with self._lock:
+            self.closed = True
+            return list(self._links.values())

@@ -129,6 +129,16 @@ def patience(timeout: float | None, no_retry: object) -> Settings:
     return {"socket_timeout": timeout, "socket_connect_timeout": timeout, "retry": no_retry}
 
 
+def late(seconds: float) -> str:
+    """Why a call has no reply."""
+    return f"no reply within {seconds * 1000:.0f} ms"
+
+
+def crowded(seconds: float) -> str:
+    """Why a call has no connection."""
+    return f"too many calls at once: no free connection within {seconds * 1000:.0f} ms"
+
+
 def raise_unable(replies: Iterable[object]) -> None:
     """Raises an error among the replies that says that the server can decide nothing now, so that its connection is closed."""
     for reply in replies:
