@@ -144,7 +144,7 @@ fn read<S: State>(bytes: &[u8]) -> S {
 fn logs(c: &mut Criterion) {
     let mut group = c.benchmark_group("RL.SLIDINGLOG");
     for length in LENGTHS {
-        let line = format!("RL.SLIDINGLOG 1000000 {length}");
+        let line = format!("RL.SLIDINGLOG 1000000 {length}ms");
         let AnyLimiter::SlidingLog(limiter) = parse(&line) else { panic!("{line} is no log") };
         let (mut log, mut journal) = (limiter.fresh(at(0)), Vec::new());
         let mut millis = 0..;
