@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -136,14 +136,3 @@ for (const kind of KINDS) {
     })
   })
 }
-
-test('none is missing, and each is in the catalog of the contract', async (t) => {
-  const server = await startServer()
-  t.after(() => server.stop())
-  const { commands } = JSON.parse(readFileSync('../contract/catalog.json', 'utf8')) as { commands: { command: string; forms: { name: string }[] }[] }
-  const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
-  const methods = Object.getOwnPropertyNames(Commands.prototype).filter((name) => name !== 'constructor')
-  assert.deepEqual(new Set(methods), new Set(commands.flatMap(({ forms }) => forms.map(({ name }) => camel(name)))))
-  const list = (await server.cli('COMMAND', 'LIST', 'FILTERBY', 'MODULE', 'ratelimit')).trim().split('\n').filter((name) => !name.includes('|'))
-  assert.deepEqual(new Set(list), new Set(commands.map(({ command }) => command.toLowerCase())))
-})

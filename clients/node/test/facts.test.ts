@@ -1,11 +1,19 @@
-/** What limiters can do, as the catalog says. */
+/** The commands of the catalog, and what limiters can do. */
 
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import * as all from 'redis-ratelimit'
-import { Calendar, Concurrent, Gcra, Rate, SlidingLog, Smooth } from 'redis-ratelimit'
+import { Calendar, Commands, Concurrent, Gcra, Rate, SlidingLog, Smooth } from 'redis-ratelimit'
 import { FACTS } from '../dist/call/catalog.js'
 import { can, factsOf } from '../dist/call/facts.js'
+
+test('each command of the catalog is a method', () => {
+  const { commands } = JSON.parse(readFileSync('../contract/catalog.json', 'utf8')) as { commands: { forms: { name: string }[] }[] }
+  const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
+  const methods = Object.getOwnPropertyNames(Commands.prototype).filter((name) => name !== 'constructor')
+  assert.deepEqual(new Set(methods), new Set(commands.flatMap(({ forms }) => forms.map(({ name }) => camel(name)))))
+})
 
 test('each limiter has facts, and a class with the fields that they name', () => {
   for (const name of Object.keys(FACTS)) {
