@@ -139,8 +139,10 @@ export class Channel implements Sender {
     try {
       if (!this.#link.isReady) {
         await this.#link.connected(options.timeout ?? this.settings.timeout, options.signal)
-        this.#link.leave(used)
+        // In this order: a limiter that closes waits as long as any client is used.
+        const before = used
         used = this.#link.take()
+        this.#link.leave(before)
       }
       return await this.#askOn(used.client, node, call, options)
     } finally {
