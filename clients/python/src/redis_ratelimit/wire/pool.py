@@ -35,11 +35,6 @@ class Pool:
         clock: The seconds of a monotonic clock.
         timeout: For how many seconds a call waits for a reply.
         longest: For how many seconds a call waits for a connection, and then for it to open.
-
-    Attributes:
-        closed: Whether it is closed. What is given back then must be closed.
-        all: All connections.
-        waiting: Those of calls that wait in the server.
     """
 
     def __init__(
@@ -52,9 +47,9 @@ class Pool:
     ) -> None:
         self._make, self._place, self._clock, self._timeout, self._longest = make, place, clock, timeout, longest
         self._lock = RLock()  # a signal handler may close the limiter in a thread that has the lock
-        self.closed = False
-        self.all: set[Any] = set()
-        self.waiting: set[Any] = set()
+        self._closed = False
+        self._all: set[Any] = set()  # all connections
+        self._waiting: set[Any] = set()  # those of calls that wait in the server
         self._open: set[Any] = set()  # those that are shared and open, or being opened
         self._free: list[Any] = []  # those of them that are not in use
         self._spare: list[Any] = []  # those of calls that waited
@@ -105,12 +100,12 @@ class Pool:
     def give_back(self, connection: Any) -> bool:
         """Hands a shared connection to the next call in line, or keeps it. False if it must be closed."""
         with self._lock:
-            while self._line and not self.closed:
+            while self._line and not self._closed:
                 if self._line.popleft().set(connection):
                     return True
-            if not self.closed:
+            if not self._closed:
                 self._free.append(connection)
-            return not self.closed
+            return not self._closed
 
     def answered(self) -> None:
         """Notes that a call on a shared connection was answered."""
@@ -127,14 +122,14 @@ class Pool:
         """Returns a connection, which may not be open, for a call that waits in the server."""
         with self._lock:
             connection = self._spare.pop() if self._spare else self._made()
-            self.waiting.add(connection)
+            self._waiting.add(connection)
             return connection
 
     def end_wait(self, connection: Any, keeps: bool) -> bool:
         """Keeps the connection of such a call. False if it must be closed."""
         with self._lock:
-            self.waiting.discard(connection)
-            keeps = keeps and not self.closed and len(self._spare) < SPARE
+            self._waiting.discard(connection)
+            keeps = keeps and not self._closed and len(self._spare) < SPARE
             if keeps:
                 self._spare.append(connection)
             return keeps
@@ -142,7 +137,7 @@ class Pool:
     def drop(self, connection: Any) -> None:
         """Forgets a connection. If it was the last one that is shared, no call waits for it any more."""
         with self._lock:
-            self.all.discard(connection)
+            self._all.discard(connection)
             self._open.discard(connection)
             if not self._open:
                 self._leave_line()
@@ -159,18 +154,18 @@ class Pool:
     def waits(self) -> list[Any]:
         """Returns the connections of calls that wait in the server."""
         with self._lock:
-            return list(self.waiting)
+            return list(self._waiting)
 
     def close(self) -> list[Any]:
         """Lets no call wait in line. Returns all connections, to be closed."""
         with self._lock:
-            self.closed = True
+            self._closed = True
             self._leave_line()
-            return list(self.all)
+            return list(self._all)
 
     def _made(self) -> Any:
         connection = self._make()
-        self.all.add(connection)
+        self._all.add(connection)
         return connection
 
     def _leave_line(self) -> None:

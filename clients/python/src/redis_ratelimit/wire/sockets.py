@@ -40,7 +40,7 @@ class AsyncPlace:
 
 
 class AsyncRoom:
-    """Lets so many calls in at a time."""
+    """Lets a bounded number of calls in at a time."""
 
     def __init__(self, most: int) -> None:
         self._semaphore = asyncio.Semaphore(most)
@@ -81,7 +81,7 @@ async def is_stale(connection: Any) -> bool:
 
 
 async def connect(connection: Any, seconds: float, patience: float) -> None:
-    """Connects within so many seconds."""
+    """Connects, or raises an error when the shorter of these times is over."""
     seconds = min(seconds, patience)
     async with in_time(seconds, f"no connection within {seconds * 1000:.0f} ms"):
         await connection.connect()

@@ -39,7 +39,7 @@ class Place:
 
 
 class Room:
-    """Lets so many calls in at a time."""
+    """Lets a bounded number of calls in at a time."""
 
     def __init__(self, most: int) -> None:
         self._semaphore = Semaphore(most)
@@ -73,7 +73,7 @@ def is_stale(connection: Any) -> bool:
 
 
 def connect(connection: Any, _seconds: float, patience: float) -> None:
-    """Connects. A socket keeps its time-out, so it is not what is left of a call's."""
+    """Connects. The socket keeps this time-out for the calls that follow, so it is never the rest of one call's time."""
     connection.socket_timeout = connection.socket_connect_timeout = patience
     connection.connect()
 
