@@ -1,9 +1,7 @@
 //! Calls with several limits on servers: what is sent, effects that come twice, and long calls. What they reply is in
 //! `tests/sessions/several_limits.txt`, `several_holds.txt` and `shadows.txt`.
 
-use redis::Connection;
-
-use crate::support::replicas::wait_for_policies;
+use crate::support::replicas::{STRICT, wait_for_policies, written};
 use crate::support::{
     AOF_AT_ONCE, SECOND, Server, T0, WRONG_TYPE, call_bytes, dump, error, error_line, info, kind_of_error,
     last_payload, multi, sync, text,
@@ -12,16 +10,13 @@ use crate::support::{
 #[test]
 fn one_effect_is_sent_for_all_keys_and_none_where_none_changes() {
     let server = Server::start(&AOF_AT_ONCE);
-    let replica = server.replica(&["--propagation-error-behavior", "panic"]);
+    let replica = server.replica(&STRICT);
     wait_for_policies(&replica);
     let con = &mut server.connection();
     let applied = || -> u64 {
         sync(&server, &replica);
         let stats = info(&mut replica.connection(), "commandstats", "cmdstat_rl.apply").unwrap_or_default();
         stats.trim_start_matches("calls=").split(',').next().unwrap().parse().unwrap_or(0)
-    };
-    let written = |con: &mut Connection| {
-        ["rdb_changes_since_last_save", "aof_current_size"].map(|field| info(con, "persistence", field))
     };
     let limits = "LIMIT FIXEDWINDOW 10 1h LIMIT SLIDINGLOG 10 1h ON 2";
     for (line, sent) in [

@@ -5,6 +5,7 @@ use std::fs;
 use redis::Connection;
 
 use crate::support::kinds::flood;
+use crate::support::replicas::STRICT;
 use crate::support::{
     AOF_AT_ONCE, Server, T0, dump_bytes, error, info, ints, rewrite_aof, sync, text, used_memory, wait_for,
 };
@@ -128,12 +129,11 @@ fn the_largest_sketch_has_256_mib_and_gives_them_back() {
 #[test]
 fn copies_take_sketches_that_are_larger_than_their_own_setting() {
     let primary = Server::start(&["--ratelimit.max-sketch-bytes", "32mb"]);
-    let strict = ["--propagation-error-behavior", "panic"];
-    let replica = primary.replica(&strict);
+    let replica = primary.replica(&STRICT);
     let con = &mut primary.connection();
     ask(con, "key a 9 10 10s WIDTH 4194304 DEPTH 1");
     sync(&primary, &replica);
-    let late = primary.replica(&strict);
+    let late = primary.replica(&STRICT);
     for copy in [&replica, &late] {
         assert_eq!(text(&mut copy.connection(), "DEBUG DIGEST"), text(con, "DEBUG DIGEST"));
     }

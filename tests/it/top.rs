@@ -3,7 +3,7 @@
 
 use redis::Connection;
 
-use crate::support::replicas::{NOWHERE, follow, wait_for_policies};
+use crate::support::replicas::{NOWHERE, follow, wait_for_policies, written};
 use crate::support::{AOF_AT_ONCE, Server, error, info, sync, text};
 
 /// A window of a day, which hardly ever ends within a test.
@@ -94,10 +94,7 @@ fn its_counts_are_neither_replicated_nor_saved() {
     }
     sync(&primary, &replica);
     assert_eq!((text(con, "RL.TOP"), text(copy, "RL.TOP")), ("[[hammered, 0, 1, 0]]".into(), "[]".into()));
-    let written = |con: &mut _| {
-        let fields = ["aof_current_size", "rdb_changes_since_last_save"];
-        (fields.map(|field| info(con, "persistence", field)), info(con, "replication", "master_repl_offset"))
-    };
+    let written = |con: &mut _| (written(con), info(con, "replication", "master_repl_offset"));
     let before = written(con);
     refuse(con, "key", 5);
     for line in ["RL.TOP", "RL.TOP PREVIOUS", "RL.TOP RESET", "RL.TOP"] {

@@ -30,6 +30,11 @@ pub fn wait_for_policies(replica: &Server) {
     wait_for("the policies", || info(con, "commandstats", "cmdstat_rl.policy|apply").is_some());
 }
 
+/// How much was written until now: changes, and bytes of the append-only file.
+pub fn written(con: &mut Connection) -> [Option<String>; 2] {
+    ["rdb_changes_since_last_save", "aof_current_size"].map(|field| info(con, "persistence", field))
+}
+
 pub fn is_up(replica: &Server) -> bool {
     replication(&mut replica.connection(), "master_link_status") == "up"
 }
