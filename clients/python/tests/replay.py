@@ -35,6 +35,7 @@ from redis_ratelimit import (
     Share,
     Shed,
     Unavailable,
+    client_address,
 )
 from redis_ratelimit.call import limiters
 from redis_ratelimit.call.call import Call
@@ -392,6 +393,7 @@ class Replay:
         values: dict[str, Callable[[], Any]] = {
             "new": lambda: self._limiter(given),
             "rules": lambda: self._gate(given),
+            "address": lambda: client_address(given["text"], **({"v6": given["v6"]} if "v6" in given else {})),
             "value": lambda: limiter_of(_limit(given["limit"])).words,
             "local": lambda: self.limiter.local(given["key"], _limit(given["limit"]), **_rest(given)),
             "try_take": lambda: thing.try_take(given.get("cost", 1)),

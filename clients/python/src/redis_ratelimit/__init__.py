@@ -17,6 +17,7 @@ from .decide.decision import Decision
 from .decide.refusals import RefusalCache
 from .decide.share import Share
 from .errors import CallError, Closed, ConfigurationError, RateLimitError, Refused, Unavailable
+from .gate.address import client_address
 from .gate.rules import UNLIMITED, Rule
 from .gate.shed import Shed
 from .limiter import AsyncRateLimiter
@@ -43,5 +44,6 @@ __all__: list[str] = [
     "Share",
     "Shed",
     "Unavailable",
+    "client_address",
 ]
 __all__ += limiters.__all__
