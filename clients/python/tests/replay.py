@@ -433,7 +433,7 @@ class Replay:
 
     def _leave(self, passage: Any, given: Object) -> Any:
         passage.spent.update(given.get("spent", {}))
-        return self.gate.leave(passage)
+        return self.gate.leave(passage, given.get("status"))
 
     def _lease(self, given: Object, name: str | None) -> Any:
         if isinstance(given.get("adapt"), dict):
@@ -569,6 +569,8 @@ def _from(value: Any, *, limits: bool = False) -> Any:
 
 def _rule(rule: Object) -> Rule[Any]:
     given = {name: _from(value, limits=name == "limit") for name, value in rule.items()}
+    if (counts := given.get("counts")) is not None and counts is not True:
+        given["counts"] = _broken if counts == "broken" else counts.__contains__
     return Rule(**given)
 
 

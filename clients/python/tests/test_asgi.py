@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -144,6 +145,19 @@ class Connection:
 
     async def _send(self, message: Message) -> None:
         self.sent.append(message)
+
+
+async def test_a_handler_that_fails_counts_as_the_status_500(limiter: AsyncRateLimiter) -> None:
+    async def broken(request: Request) -> Response:
+        raise RuntimeError("broken")
+
+    rule = Rule("errors", user, "9/h", counts=lambda status: status == 500)
+    for handler, left in (page, 9), (broken, 8):
+        with suppress(RuntimeError):
+            assert (await asked(RateLimit(Starlette(routes=[Route("/", handler)]), limiter, [rule]))).json() == {"errors": 8}
+        assert (await limiter.peek("errors:ann", "9/h", 0)).remaining == left
+    with pytest.raises(ConfigurationError, match="needs the middleware"):
+        limited(limiter, [rule])
 
 
 @pytest.mark.parametrize("path", ["/stream", "/after"], ids=["cancelled", "work-after-the-response"])

@@ -19,8 +19,9 @@ if not settings.configured:
     settings.configure(ALLOWED_HOSTS=["*"], ROOT_URLCONF=__name__, MIDDLEWARE=["redis_ratelimit.django.RateLimit"])
     django.setup()
 
+from django.core.exceptions import PermissionDenied
 from django.core.handlers.asgi import ASGIHandler
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.test import AsyncClient, AsyncRequestFactory, Client, RequestFactory, override_settings
 from django.urls import path
@@ -199,3 +200,14 @@ async def test_an_asynchronous_view_has_limits(server: Server, key: str) -> None
         view = limited(limiter, [Rule("default", who, "1/h")])(async_page)
         statuses = [(await view(AsyncRequestFactory().get("/", headers=ANN))).status_code for _ in range(2)]
     assert statuses == [200, 429]
+
+
+def test_a_view_counts_by_the_status_of_its_error(limiter: RateLimiter) -> None:
+    @limited(limiter, [Rule("login", caller, "9/h", counts=lambda status: status in (403, 500))])
+    def view(request: HttpRequest, error: Exception) -> HttpResponse:
+        raise error
+
+    for error, left in (PermissionDenied(), 8), (Http404(), 8), (RuntimeError("broken"), 7):
+        with pytest.raises(type(error)):
+            view(RequestFactory().get("/", headers=ANN), error)
+        assert limiter.peek("login:ann", "9/h", 0).remaining == left

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("flask")
 
 import redis
-from flask import Flask, Request, Response, g, session
+from flask import Flask, Request, Response, abort, g, session
 
 from redis_ratelimit import Concurrent, ConfigurationError, RateLimiter, TokenBucket
 from redis_ratelimit.flask import RateLimit, Rule, limited
@@ -131,3 +131,17 @@ def test_limits_of_a_route_add_up_skip_requests_and_show_decisions(limiter: Rate
     assert probe.json == {} and "RateLimit" not in probe.headers
     # Responses of the framework have them too.
     assert client.get("/nowhere", headers=ANN).headers["RateLimit"].startswith('"outer";r=')
+
+
+def test_a_view_counts_by_the_status_of_its_error(limiter: RateLimiter) -> None:
+    def view(status: int) -> str:
+        if status == 500:
+            raise RuntimeError("broken")
+        abort(status)
+
+    app, rule = application(propagate=False), Rule("login", user, "9/h", counts=lambda status: status in (401, 500))
+    app.add_url_rule("/login/<int:status>", "login", limited(limiter, [rule])(view))
+    for status, left in (401, 8), (404, 8), (500, 7):
+        response = app.test_client().get(f"/login/{status}", headers=ANN)
+        assert response.status_code == status and response.headers["RateLimit-Policy"] == '"login";q=9;w=3600'
+        assert limiter.peek("login:ann", "9/h", 0).remaining == left

@@ -25,7 +25,7 @@ class AsyncGate(Generic[Req]):
         if isinstance(entered, Refusal): ...  # respond with its status, headers and body
         await gate.wait(entered)
         try: ...  # respond with entered.headers, and count in entered.spent
-        finally: await gate.leave(entered)
+        finally: await gate.leave(entered, status)
 
     Args:
         limiter: Asks the server, and says what happens without an answer. Its `ready` checks the rules.
@@ -51,6 +51,7 @@ class AsyncGate(Generic[Req]):
         if not isinstance(limiter, AsyncRateLimiter):
             raise ConfigurationError(f"the limiter must be an AsyncRateLimiter, not {limiter!r}")
         self.limiter, self._gate = limiter, GateCore(limiter, rules, shed, skip, headers)
+        self.rules = self._gate.rules
         limiter.gates.append(self._gate.checks)
 
     async def enter(self, request: Req, before: Before | None = None) -> Passage | Refusal:
@@ -104,6 +105,11 @@ class AsyncGate(Generic[Req]):
                 passage.abandon()
                 raise
 
-    async def leave(self, passage: Passage) -> None:
-        """Releases and settles. A second call does nothing."""
-        await self.limiter.run(passage.leaving())
+    async def leave(self, passage: Passage, status: int | None = None) -> None:
+        """Releases and settles. A second call does nothing.
+
+        Args:
+            passage: What `enter` returned.
+            status: The status of the response, for rules with `counts`. None if there was none: then the request counts.
+        """
+        await self.limiter.run(passage.leaving(status))

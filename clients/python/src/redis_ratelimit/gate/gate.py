@@ -90,7 +90,7 @@ class GateCore(Generic[Req]):
         if skip is not None and not callable(skip):
             raise ConfigurationError(f"skip must be a function of the request, not {skip!r}")
         self._skip, self._fields, self._runtime = skip, headers, limiter.runtime
-        self._rules, self._shed = checked_rules(rules, shed), shed
+        self.rules, self._shed = checked_rules(rules, shed), shed
         self._core, self._background, self._taken = limiter.core, limiter.background, limiter.taken
         self._nodes, self._prefix = limiter.nodes, limiter.prefix
         # The policies that are known to have leases. The limiter of a cluster has slots.
@@ -98,20 +98,20 @@ class GateCore(Generic[Req]):
         self._cluster = limiter.nodes.slots is not None
         if shed is not None:
             self._core.check_otherwise("load shedding")
-        for rule in self._rules:
+        for rule in self.rules:
             if not rule.has_rate:
                 self._core.check_otherwise(f"rule {rule.name!r}")
-        claim(limiter.claims, self._rules)
+        claim(limiter.claims, self.rules)
         self._said = False
 
     def checks(self) -> list[Check]:
         """Returns what can be asked at start."""
-        return [check for rule in self._rules if (check := rule.check()) is not None]
+        return [check for rule in self.rules if (check := rule.check()) is not None]
 
     @property
     def has_locals(self) -> bool:
         """Whether this process answers limits from memory."""
-        return any(rule.local is not None for rule in self._rules)
+        return any(rule.local is not None for rule in self.rules)
 
     def skips(self, request: Req) -> Calls[bool]:
         """Whether a request is not limited at all."""
@@ -123,7 +123,7 @@ class GateCore(Generic[Req]):
         if (yield from self.skips(request)):
             return []
         found: list[AskedLimit] = []
-        for rule in self._rules:
+        for rule in self.rules:
             each = (yield from self._asked(rule, request, before)) if rule.local is not None else None
             if isinstance(each, AskedLimit) and each.cost:
                 found.append(each.on(self._key(each)))
@@ -208,7 +208,7 @@ class GateCore(Generic[Req]):
         slots: dict[int, list[AskedLimit]] = {}
         policies: list[PolicyStep] = []
         every: list[AskedLimit | AskedPolicy] = []
-        for rule in self._rules:
+        for rule in self.rules:
             if rule.local is None and (each := (yield from self._asked(rule, request, before))) is not None:
                 every.append(each)
         for each in every:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Generator, Iterable
 from functools import partial
+from math import ceil
 from typing import TypeVar
 from weakref import finalize
 
 from ..call.adapt import Outcome
 from ..call.call import Call
+from ..call.limit import MOST
 from ..decide.core import Core
 from ..decide.decision import Decision
 from ..decide.errors import CallError, Unavailable
@@ -17,6 +19,7 @@ from ..taken.endings import Ending
 from ..taken.jobs import Scheduler
 from ..taken.renewals import Renewal
 from ..taken.taken import Taken
+from .rules import Asked
 from .steps import End, Step
 
 T = TypeVar("T")
@@ -71,20 +74,35 @@ class Passage:
                 self._renewals.append(renewal)
                 self._background.add(renewal, renewal.every)
 
-    def leaving(self) -> Calls[None]:
+    def leaving(self, status: int | None = None) -> Calls[None]:
         """Releases and settles. A second call does nothing."""
-        yield from self._ending(self._closing("OK"))
+        yield from self._ending(self._closing("OK", status))
 
     def closing(self) -> list[Ending]:
         """Returns what releases and settles. Leaving then does nothing."""
-        return self._closing("IGNORE")
+        return self._closing("IGNORE", None)
 
-    def _closing(self, outcome: Outcome) -> list[Ending]:
+    def _closing(self, outcome: Outcome, status: int | None) -> list[Ending]:
         self._stop_renewals()
-        certain = [end for step in self._charged for end in (*step.releases(outcome), *step.settlements(self.spent))]
-        unsure = [end for step in self._unsure for end in step.settlements(self.spent)]
+        actual = partial(self._actual, status)
+        certain = [end for step in self._charged for end in (*step.releases(outcome), *step.settlements(actual))]
+        unsure = [end for step in self._unsure for end in step.settlements(actual)]
         self._charged, self._unsure = [], []
         return [*self._jobs(unsure, certain=False), *self._jobs(certain, certain=True)]
+
+    def _actual(self, status: int | None, asked: Asked) -> int:
+        """What the handler counted, or else the estimate. With `counts` the cost or 0, by the status of the response."""
+        counted = self.spent.get(asked.rule, asked.cost)
+        try:
+            if asked.counts is None:
+                return min(max(ceil(counted), 0), MOST)
+            return asked.cost if status is None or asked.counts(status) else 0
+        except Exception as error:  # of what the application gave
+            why = f"what was spent is no number but {counted!r}: the estimate stands"
+            if asked.counts is not None:
+                why = f"counts failed, so the request counts: {type(error).__name__}: {error}"
+            self._core.log.warn("settled", self._core.clock(), f"rule {asked.rule!r}: {why}")
+            return asked.cost
 
     def undoing(self) -> Calls[None]:
         """Gives everything back, since the request is refused."""

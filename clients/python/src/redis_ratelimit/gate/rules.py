@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from dataclasses import KW_ONLY, dataclass, replace
 from enum import Enum
-from inspect import isawaitable, iscoroutine
+from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
 
 from ..call.errors import ConfigurationError
@@ -50,6 +50,11 @@ class Rule(Generic[Req]):
     A rule with an `estimate` is a budget: it is charged the estimate, and after the response what the handler counted in `spent`
     under the rule's name. If it counted nothing, the estimate stands.
 
+    A rule with `counts` is only for some responses, such as failed logins: `counts=lambda status: status >= 400`. It is charged its
+    cost, and gets it back after a response that does not count. So requests in progress count as well, and a client cannot
+    try more at once than the limit has room for. A request without a response counts, as if the client has gone or the server
+    has ended. So does one for which `counts` raises an exception, and a line is logged.
+
     Args:
         name: The name, which clients see in headers, and the first part of the keys. Printable ASCII.
         key: Returns the caller as text, such as a user's id or an address. Redis stores it as plain text in the name of the
@@ -58,7 +63,10 @@ class Rule(Generic[Req]):
         policy: In place of `limit` the name of a policy on the server, or what returns it.
         cost: What a request takes, or what returns it (0 to 9007199254740991; 0 only looks).
         estimate: In place of `cost` the most that the request may take. It is at least 1.
-        hold: For how long the estimate can be settled: longer than the longest response. After it the estimate stands.
+        counts: Returns whether a response counts, by its status. It is synchronous. The limit is one that can be held, and the
+            rule has neither an `estimate` nor `local`.
+        hold: For how long the estimate, or the cost with `counts`, can be settled: longer than the longest response. After it
+            the charge stands.
         local: The number of processes that ask this limit, if each of them answers from memory: see `RateLimiter.local`. For a
             rate, a `Gcra`, or a `TokenBucket` without `batch`.
 
@@ -73,6 +81,7 @@ class Rule(Generic[Req]):
     policy: str | Callable[[Req], Given[str | Unlimited | None]] | None = None
     cost: int | Callable[[Req], Given[int]] = 1
     estimate: int | Callable[[Req], Given[int]] | None = None
+    counts: Callable[[int], object] | None = None
     hold: Duration = "10m"
     local: int | None = None
 
@@ -87,10 +96,15 @@ class Rule(Generic[Req]):
                 raise ConfigurationError(f"key must be a function of the request, not {self.key!r}")
             if self.local is not None:
                 integer("local", self.local, 1, MOST)
-                if self.policy is not None or self.estimate is not None:
-                    raise ConfigurationError("what is answered locally has neither a policy nor an estimate")
+                if self.policy is not None or self.estimate is not None or self.counts is not None:
+                    raise ConfigurationError("what is answered locally has neither a policy nor an estimate nor counts")
             if self.estimate is not None and self.cost != 1:
                 raise ConfigurationError("cost and estimate exclude each other")
+            if self.counts is not None:
+                if not callable(self.counts) or iscoroutinefunction(self.counts):
+                    raise ConfigurationError(f"counts must be a synchronous function of the status, not {self.counts!r}")
+                if self.estimate is not None:
+                    raise ConfigurationError("counts and estimate exclude each other")
             if not callable(self.cost):
                 integer("cost", self.cost, 0, MOST)
             if not callable(self.estimate) and self.estimate is not None:
@@ -114,7 +128,7 @@ class Rule(Generic[Req]):
                     return None
                 text("policy", policy, 64)
                 cost = yield from self._cost(request)
-                return AskedPolicy(self.name, caller, *cost, self.hold, str(policy))
+                return AskedPolicy(self.name, caller, *cost, self.hold, self.counts, str(policy))
             limit = yield from _given(self.limit, request)
             if isinstance(limit, Unlimited):
                 return None
@@ -122,7 +136,7 @@ class Rule(Generic[Req]):
                 raise ConfigurationError("limit returned None; UNLIMITED says that there is none")
             cost = yield from self._cost(request)
             return AskedLimit(
-                self.name, caller, *cost, self.hold, self._checked(cast(LimiterLike, limit)), self.local
+                self.name, caller, *cost, self.hold, self.counts, self._checked(cast(LimiterLike, limit)), self.local
             )
 
     @property
@@ -148,7 +162,8 @@ class Rule(Generic[Req]):
 
     def _cost(self, request: Req) -> Resolving[tuple[int, bool]]:
         if self.estimate is None:
-            return integer("cost", (yield from _given(self.cost, request)), 0, MOST), False
+            cost = integer("cost", (yield from _given(self.cost, request)), 0, MOST)
+            return cost, self.counts is not None and cost > 0
         estimate = yield from _given(self.estimate, request)
         return max(1, integer("estimate", estimate, None, MOST)), True
 
@@ -162,8 +177,8 @@ class Rule(Generic[Req]):
             raise ConfigurationError(f"{limiter!r} needs a maxwait, since admitted requests wait for their turn")
         if limiter.NAME == "CONCURRENT" and getattr(limiter, "id", None) is not None:
             raise ConfigurationError("a lease has no id: each request gets one of its own")
-        if self.estimate is not None and not limiter.can("hold"):
-            raise ConfigurationError(f"{limiter!r} cannot be held, so it has no estimate")
+        if not (self.estimate is None and self.counts is None) and not limiter.can("hold"):
+            raise ConfigurationError(f"{limiter!r} cannot be held, so it has neither an estimate nor counts")
         return limiter
 
 
@@ -175,8 +190,9 @@ class Asked:
         rule: The name of the rule.
         key: The caller at first, and then the key.
         cost: The cost or the estimate.
-        budget: Whether the cost is an estimate.
-        hold: For how long an estimate can be settled.
+        budget: Whether the cost is held, and settled after the response.
+        hold: For how long it can be settled.
+        counts: Whether a response counts, by its status. None: the handler says what it has spent.
     """
 
     rule: str
@@ -184,6 +200,7 @@ class Asked:
     cost: int
     budget: bool
     hold: Duration
+    counts: Callable[[int], object] | None
 
     def on(self, key: str) -> Self:
         """Returns the same with its key."""

@@ -4,24 +4,23 @@ that charge it, end it and give it back."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from math import ceil
 from typing import NamedTuple, TypeAlias
 
 from ..call import calls, endings, questions
 from ..call.adapt import Outcome
 from ..call.call import Call
-from ..call.limit import MOST, Limit, Limiter
+from ..call.limit import Limit, Limiter
 from ..call.limiters import Concurrent
 from ..call.questions import Question
 from ..call.values import Duration, milliseconds
 from ..decide.decision import AskDecision, Decision, MultiDecision
 from ..decide.errors import CallError
-from ..decide.log import LOGGER
 from .rules import Asked, AskedLimit, AskedPolicy
 
-Spent: TypeAlias = Mapping[str, float]
+Actual: TypeAlias = Callable[[Asked], int]
+"""What is charged in the end of what is held."""
 
 LONGEST_LEASE = 3_600.0
 """For how many seconds the release of a policy's lease is repeated, whose ttl only the server knows."""
@@ -59,8 +58,8 @@ class Step(ABC):
         """Returns the calls that release the leases, and say how the work ended."""
 
     @abstractmethod
-    def settlements(self, spent: Spent) -> list[End]:
-        """Returns the calls that settle the budgets at what was spent."""
+    def settlements(self, actual: Actual) -> list[End]:
+        """Returns the calls that settle what is held."""
 
     @abstractmethod
     def undone(self) -> list[End]:
@@ -116,9 +115,9 @@ class LimitsStep(Step):
             for each, lease in self._leases
         ]
 
-    def settlements(self, spent: Spent) -> list[End]:
-        actual = {each.rule: _actual(spent, each) if each.budget else each.cost for each in self._asked}
-        return self._settlement(1, actual)
+    def settlements(self, actual: Actual) -> list[End]:
+        costs = {each.rule: actual(each) if each.budget else each.cost for each in self._asked}
+        return self._settlement(1, costs)
 
     def undone(self) -> list[End]:
         return self._settlement(0, {})
@@ -197,11 +196,11 @@ class PolicyStep(Step):
             return []
         return [End(endings.release(self._prefix, [self._asked.key], self._id), LONGEST_LEASE)]
 
-    def settlements(self, spent: Spent) -> list[End]:
-        return self._settlement(_actual(spent, self._asked))
+    def settlements(self, actual: Actual) -> list[End]:
+        return self._settlement(actual)
 
     def undone(self) -> list[End]:
-        return self._settlement(0)
+        return self._settlement(lambda _: 0)
 
     def refund(self) -> Call | None:
         # The server has no refund for a policy with a lease.
@@ -210,22 +209,12 @@ class PolicyStep(Step):
         each = self._asked
         return calls.ask_refund(self._prefix, each.key, each.policy, cost=questions.sent_cost(each.cost))
 
-    def _settlement(self, actual: int) -> list[End]:
-        if not self._asked.budget:
-            return []
+    def _settlement(self, actual: Actual) -> list[End]:
         each = self._asked
-        call = endings.ask_settlement(self._prefix, each.key, each.policy, self._id, actual, None, ())
+        if not each.budget:
+            return []
+        call = endings.ask_settlement(self._prefix, each.key, each.policy, self._id, actual(each), None, ())
         return [End(call, _ms(each.hold) / 1000)]
-
-
-def _actual(spent: Spent, asked: Asked) -> int:
-    """What the handler counted, or else the estimate."""
-    counted = spent.get(asked.rule, asked.cost)
-    try:
-        return min(max(ceil(counted), 0), MOST)
-    except (TypeError, ValueError, OverflowError):
-        LOGGER.warning("rule %r: what was spent is no number but %r: the estimate stands", asked.rule, counted)
-        return asked.cost
 
 
 def _ms(duration: Duration) -> int:

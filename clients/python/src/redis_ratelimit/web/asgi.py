@@ -34,7 +34,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..call.errors import RateLimitError
+from ..call.errors import ConfigurationError, RateLimitError
 from ..gate.entrance import AsyncGate
 from ..gate.gate import Fields
 from ..gate.passage import Passage
@@ -47,6 +47,8 @@ __all__ = ["UNLIMITED", "RateLimit", "RequestRefused", "Rule", "Shed", "limited"
 
 OnRefused: TypeAlias = Callable[[Request, Refusal], Response | Awaitable[Response]]
 _LIMITED = "redis_ratelimit"
+FAILED = 500
+"""The status of the response to a request whose handler failed."""
 
 
 class RateLimit:
@@ -120,21 +122,27 @@ class RateLimit:
         await self._gate.wait(entered)
         _note(scope, entered)
         left: list[asyncio.Task[None]] = []
+        status: int | None = None
 
         async def limited_send(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
+                status = message["status"]
                 headers = MutableHeaders(raw=list(message.get("headers", [])))
                 headers.update(stacked(entered.headers, headers.items(), refused="refused" in state))
                 message = {**message, "headers": headers.raw}
             await send(message)
             if message["type"] == "http.response.body" and not message.get("more_body", False):
                 # What the application does after the response needs no lease.
-                left.append(asyncio.create_task(self._gate.leave(entered)))
+                left.append(asyncio.create_task(self._gate.leave(entered, status)))
 
         try:
             await self._app(scope, receive, limited_send)
+        except Exception:
+            status = status or FAILED
+            raise
         finally:  # also if the client has gone, or the handler failed
-            await _left(left[0] if left else asyncio.create_task(self._gate.leave(entered)))
+            await _left(left[0] if left else asyncio.create_task(self._gate.leave(entered, status)))
 
     async def _answer(self, request: Request, refusal: Refusal) -> Response:
         if self._on_refused is None:
@@ -177,7 +185,7 @@ def limited(
     It may also be a dependency of the whole application. WebSockets are not limited yet: their routes pass.
 
     A request that does not go on is a `RequestRefused`. A route that returns a `Response` itself has to give it the `headers` of the
-    passage, which is the value of the dependency.
+    passage, which is the value of the dependency. A dependency does not see the response, so that its rules have no `counts`.
 
     Args:
         limiter: Asks the server, and says what happens without an answer. Its `ready` checks the rules.
@@ -190,6 +198,8 @@ def limited(
         ConfigurationError: A rule is wrong.
     """
     gate = AsyncGate(limiter, rules, shed, skip=skip, headers=headers)
+    if any(rule.counts for rule in gate.rules):
+        raise ConfigurationError("a rule with counts needs the middleware, since a dependency does not see the response")
 
     async def passed(connection: HTTPConnection, response: Response) -> AsyncIterator[Passage]:
         if not isinstance(connection, Request):

@@ -40,7 +40,8 @@ from typing import Any, TypeAlias, cast
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.core.exceptions import BadRequest, PermissionDenied, SuspiciousOperation
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.module_loading import import_string
 from redis import Redis, RedisCluster
@@ -66,6 +67,7 @@ OnRefused: TypeAlias = Callable[[HttpRequest, Refusal], HttpResponse]
 View: TypeAlias = Callable[..., Any]
 
 _NAMES = frozenset(("REDIS", "CLUSTER", "OPTIONS", "LIMITER", "RULES", "SHED", "SKIP", "HEADERS", "ON_REFUSED"))
+_STATUSES = (Http404, 404), (PermissionDenied, 403), ((BadRequest, SuspiciousOperation), 400), (Exception, 500)
 _REFUSED, _BEFORE = "redis_ratelimit_refused", "redis_ratelimit_before"
 
 
@@ -148,6 +150,8 @@ def limited(
 ) -> Callable[[View], View]:
     """Limits single views, as a decorator. An asynchronous view needs an `AsyncRateLimiter`, another one a `RateLimiter`.
 
+    For the `counts` of a rule the status of an exception is the one that Django gives it, whatever another middleware answers.
+
     Args:
         limiter: Asks the server, and says what happens without an answer. Its `ready` checks the rules.
         rules: The rules, with different names.
@@ -194,10 +198,10 @@ def _through(
     _note(request, entered)
     try:
         response = get_response(request)
-    except BaseException:
-        gate.leave(entered)
+    except BaseException as error:
+        gate.leave(entered, _status_of(error))
         raise
-    return _followed(request, response, entered, lambda: gate.leave(entered))
+    return _followed(request, response, entered, lambda: gate.leave(entered, response.status_code))
 
 
 async def _async_through(
@@ -212,15 +216,23 @@ async def _async_through(
     _note(request, entered)
     try:
         response = await get_response(request)
-    except BaseException:  # such as a cancellation, if the client has gone
-        await asyncio.shield(_kept(loop.create_task(gate.leave(entered))))
+    except BaseException as error:  # such as a cancellation, if the client has gone
+        await asyncio.shield(_kept(loop.create_task(gate.leave(entered, _status_of(error)))))
         raise
 
     def leave() -> None:
         # Django closes a response in a thread.
-        loop.call_soon_threadsafe(lambda: _kept(loop.create_task(gate.leave(entered))))
+        loop.call_soon_threadsafe(lambda: _kept(loop.create_task(gate.leave(entered, response.status_code))))
 
     return _followed(request, _watched(response, leave), entered, leave)
+
+
+def _status_of(error: BaseException) -> int | None:
+    """The status of Django's response to an error of a view."""
+    for kinds, status in _STATUSES:
+        if isinstance(error, kinds):
+            return status
+    return None
 
 
 def _checked(given: object) -> dict[str, Any]:

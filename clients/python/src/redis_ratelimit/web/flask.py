@@ -21,11 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeAlias
 
-from flask import Flask, Request, Response, current_app, g, make_response, request
+from flask import Flask, Request, Response, after_this_request, current_app, g, make_response, request
 from flask.typing import ResponseReturnValue
+from werkzeug.exceptions import HTTPException
 
 from ..call.errors import ConfigurationError
 from ..decide.decision import Decision
@@ -46,10 +47,10 @@ _LIMITED, _REFUSED, _BEFORE = "redis_ratelimit", "redis_ratelimit_refused", "red
 
 @dataclass
 class _Limited:
-    """A passage of the request, and whether a response has followed."""
+    """A passage of the request, and the response that has followed."""
 
     passage: Passage
-    followed: bool = False
+    response: Response | None = None
 
 
 class RateLimit:
@@ -116,16 +117,16 @@ class RateLimit:
         """
         limited = _limited().get(self)
         if limited is not None:
-            limited.followed = True
+            limited.response = response
             _set_headers(response, limited.passage)
-            response.call_on_close(lambda: self._gate.leave(limited.passage))
+            response.call_on_close(lambda: self._gate.leave(limited.passage, response.status_code))
         return response
 
     def _leave(self, error: BaseException | None) -> None:
         """Ends a passage that got no response, or whose response may be dropped after an error."""
         limited = _limited().pop(self, None)
-        if limited is not None and (error is not None or not limited.followed):
-            self._gate.leave(limited.passage)
+        if limited is not None and (error is not None or limited.response is None):
+            self._gate.leave(limited.passage, limited.response.status_code if limited.response else _status_of(error))
 
 
 def limited(
@@ -138,6 +139,9 @@ def limited(
     on_refused: OnRefused | None = None,
 ) -> Callable[[View], View]:
     """Limits single views: `@app.get("/search")` and below it `@limited(limiter, rules)`.
+
+    For the `counts` of a rule the status of an exception is its own if it is an `HTTPException`, and else 500, whatever an
+    error handler of the application answers.
 
     Args:
         limiter: Asks the server, and says what happens without an answer. Its `ready` checks the rules.
@@ -161,11 +165,12 @@ def limited(
                 return entered
             try:
                 response = make_response(current_app.ensure_sync(view)(*values, **named))
-            except BaseException:
-                gate.leave(entered)
+            except BaseException as error:
+                after_this_request(partial(_set_headers, passage=entered))
+                gate.leave(entered, _status_of(error))
                 raise
             _set_headers(response, entered)
-            response.call_on_close(lambda: gate.leave(entered))
+            response.call_on_close(lambda: gate.leave(entered, response.status_code))
             return response
 
         return passed
@@ -192,8 +197,16 @@ def _note(passage: Passage) -> None:
     g.spent, g.decisions = passage.spent, decisions | passage.decisions
 
 
-def _set_headers(response: Response, passage: Passage) -> None:
+def _set_headers(response: Response, passage: Passage) -> Response:
     response.headers.update(stacked(passage.headers, response.headers.items(), refused=_REFUSED in request.environ))
+    return response
+
+
+def _status_of(error: BaseException | None) -> int | None:
+    """The status of the response to an error of a view."""
+    if isinstance(error, HTTPException):
+        return error.get_response().status_code
+    return 500 if isinstance(error, Exception) else None
 
 
 def _refused(refusal: Refusal, on_refused: OnRefused | None) -> Response:
