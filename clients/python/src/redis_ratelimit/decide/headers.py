@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import ceil
+from collections.abc import Iterable, Mapping
+from math import ceil, floor
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from ..call.errors import ConfigurationError
@@ -14,6 +15,9 @@ MOST = 999_999_999_999_999
 """The greatest integer in a structured field (RFC 9651, section 3.3.1). A greater one would make the whole field invalid."""
 LEASE_RETRY = 1
 """Seconds after which to try again for a lease, which may be released at any time."""
+SPREAD_FROM = 5
+"""The least seconds of a wait that is spread."""
+NOT_SPREAD: Mapping[str, float] = MappingProxyType({})
 
 # The units of a calendar in seconds. Months and longer units differ in length.
 _UNITS = {"HOUR": 3600, "DAY": 86_400, "WEEK": 604_800, "MONTH": None, "QUARTER": None, "YEAR": None}
@@ -79,7 +83,9 @@ def _per(limiter: Limiter) -> int:
     return milliseconds("window", getattr(limiter, str(limiter.PER)))
 
 
-def combined_headers(named: Iterable[tuple[str, Answer]], *, allowed: bool) -> dict[str, str]:
+def combined_headers(
+    named: Iterable[tuple[str, Answer]], *, allowed: bool, spread: Mapping[str, float] = NOT_SPREAD
+) -> dict[str, str]:
     """Returns the headers of a response to which several policies belong.
 
     A refusal lists in `RateLimit` only the policies that refuse: `Retry-After` may not lie before their `t`.
@@ -87,20 +93,21 @@ def combined_headers(named: Iterable[tuple[str, Answer]], *, allowed: bool) -> d
     Args:
         named: The name of each policy, and its answer. Those without an answer are left out.
         allowed: Whether the request goes on.
+        spread: Which part of its wait is added to it for the `Retry-After` of a policy, from waits of 5 s on.
     """
-    known = [(_quoted(name), each, quota_of(each.limiter)) for name, each in named if each.answered]
+    known = [(name, each, quota_of(each.limiter)) for name, each in named if each.answered]
     left = [entry for entry in known if allowed or not entry[1].allowed]
     fields = {
         "RateLimit-Policy": ", ".join(_policy(*entry) for entry in known),
         "RateLimit": ", ".join(_left(*entry) for entry in left),
+        "Retry-After": "" if allowed else _retry_after(left, spread),
     }
-    waits = [None if allowed else _wait(each, quota) for _, each, quota in left]
-    if waits and None not in waits:
-        fields["Retry-After"] = str(max(wait for wait in waits if wait is not None))
     return {name: value for name, value in fields.items() if value}
 
 
-def legacy_headers(named: Iterable[tuple[str, Answer]], *, allowed: bool, now: float) -> dict[str, str]:
+def legacy_headers(
+    named: Iterable[tuple[str, Answer]], *, allowed: bool, now: float, spread: Mapping[str, float] = NOT_SPREAD
+) -> dict[str, str]:
     """Returns the `X-RateLimit-*` headers of a response, which have room for one limit.
 
     Of an admitted request that is the limit with the least remaining, and of a refused one that with the longest wait.
@@ -109,34 +116,47 @@ def legacy_headers(named: Iterable[tuple[str, Answer]], *, allowed: bool, now: f
         named: The name of each policy, and its answer. Those without an answer are left out.
         allowed: Whether the request goes on.
         now: The Unix time in seconds.
+        spread: As for `combined_headers`.
     """
-    known = [(each, quota_of(each.limiter)) for _, each in named if each.answered and each.allowed is allowed]
+    known = [(name, each, quota_of(each.limiter)) for name, each in named if each.answered and each.allowed is allowed]
     if not known:
         return {}
-    waits = [0 if allowed else _wait(each, quota) for each, quota in known]
+    waits = [0 if allowed else _wait(each, quota) for _, each, quota in known]
     binding = waits.index(None) if None in waits else waits.index(max(wait or 0 for wait in waits))
-    each = min((each for each, _ in known), key=lambda each: each.remaining) if allowed else known[binding][0]
+    each = min((each for _, each, _ in known), key=lambda each: each.remaining) if allowed else known[binding][1]
     fields = {
         "X-RateLimit-Limit": str(each.limit),
         "X-RateLimit-Remaining": str(each.remaining),
         "X-RateLimit-Reset": str(ceil(round((now + each.reset_after) * 1000) / 1000)),
+        "Retry-After": "" if allowed else _retry_after(known, spread),
     }
-    wait = waits[binding]
-    return fields if allowed or wait is None else {**fields, "Retry-After": str(wait)}
+    return {name: value for name, value in fields.items() if value}
+
+
+def _retry_after(refused: Iterable[tuple[str, Answer, Quota]], spread: Mapping[str, float]) -> str:
+    """The latest time of those that refuse, each spread by itself. Nothing if one of them never admits."""
+    times: list[int] = []
+    for name, each, quota in refused:
+        wait, exact = _wait(each, quota), each.retry_after
+        if wait is None or exact is None:
+            return ""
+        part = 0.0 if quota.lease or exact < SPREAD_FROM else spread.get(name, 0.0)
+        times.append(wait + floor(exact * part + 0.5))
+    return str(max(times)) if times else ""
 
 
 def _policy(name: str, decision: Answer, quota: Quota) -> str:
     most = decision.limit if quota.most is None else quota.most
     unit = ';qu="concurrent-requests"' if quota.lease else ""
     window = "" if quota.window is None else f";w={quota.window}"
-    return f"{name};q={min(most, MOST)}{unit}{window}"
+    return f"{_quoted(name)};q={min(most, MOST)}{unit}{window}"
 
 
 def _left(name: str, decision: Answer, quota: Quota) -> str:
     """A lease has no `t`: it comes free when somebody is done, and nobody knows when."""
     wait = None if quota.lease else _more_after(decision) if decision.allowed else decision.retry_after
     t = "" if wait is None else f";t={_seconds(wait)}"
-    return f"{name};r={min(decision.remaining, MOST)}{t}"
+    return f"{_quoted(name)};r={min(decision.remaining, MOST)}{t}"
 
 
 def _more_after(decision: Answer) -> float:

@@ -82,7 +82,7 @@ class AsyncGate(Generic[Req]):
                 decision = await store.take(each.cost)
                 answers.append((each.rule, decision))
                 if not decision.allowed:
-                    entered = self._gate.refused(answers)
+                    entered = self._gate.refused(answers, [each])
                     return entered
                 taken.append((store, each.cost, decision))
             entered = await self.limiter.run(self._gate.entering(request, before, answers))

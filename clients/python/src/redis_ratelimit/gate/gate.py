@@ -3,7 +3,7 @@ which the limiters for threads and for asyncio send."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import isawaitable
 from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
 
@@ -18,7 +18,7 @@ from ..decide.headers import combined_headers, legacy_headers
 from ..taken.jobs import Scheduler
 from ..taken.taken import Taken
 from ..wire.ready import Check
-from ..wire.slots import Placed, slot_of
+from ..wire.slots import SLOTS, Placed, slot_of
 from .passage import Calls, Passage
 from .response import Refusal, answered, out_of_capacity, over_quota
 from .rules import Asked, AskedLimit, AskedPolicy, Given, Rule, checked_rules, claim
@@ -93,6 +93,7 @@ class GateCore(Generic[Req]):
         self.rules, self._shed = checked_rules(rules, shed), shed
         self._core, self._background, self._taken = limiter.core, limiter.background, limiter.taken
         self._nodes, self._prefix = limiter.nodes, limiter.prefix
+        self._spread = {rule.name: rule.spread for rule in self.rules if rule.spread}
         # The policies that are known to have leases. The limiter of a cluster has slots.
         self._leasing: set[str] = set()
         self._cluster = limiter.nodes.slots is not None
@@ -122,17 +123,17 @@ class GateCore(Generic[Req]):
         """Returns the limits of a request that this process answers from memory, with their keys."""
         if (yield from self.skips(request)):
             return []
-        found: list[AskedLimit] = []
-        for rule in self.rules:
-            each = (yield from self._asked(rule, request, before)) if rule.local is not None else None
-            if isinstance(each, AskedLimit) and each.cost:
-                found.append(each.on(self._key(each)))
-        return found
+        found = yield from self._asked(request, before, local=True)
+        return [each for each in found if isinstance(each, AskedLimit) and each.cost]
 
-    def _asked(self, rule: Rule[Req], request: Req, before: Before) -> Calls[AskedLimit | AskedPolicy | None]:
-        """Returns what a rule asks, unless it stands before the request twice: then it is asked and charged once."""
-        asked = yield from rule.asked(request)
-        return asked if asked is not None and self._is_first(rule, f"rule {rule.name!r}", before) else None
+    def _asked(self, request: Req, before: Before, *, local: bool) -> Calls[list[AskedLimit | AskedPolicy]]:
+        """Returns what the rules ask, with their keys. A rule that stands before the request twice is asked and charged once."""
+        found: list[AskedLimit | AskedPolicy] = []
+        for rule in self.rules:
+            each = (yield from rule.asked(request)) if local is (rule.local is not None) else None
+            if each is not None and self._is_first(rule, f"rule {rule.name!r}", before):
+                found.append(each.on(f"{each.rule}:{{{each.key}}}" if self._cluster else f"{each.rule}:{each.key}"))
+        return found
 
     def _is_first(self, one: object, what: str, before: Before) -> bool:
         mark = (id(self._core), id(one))
@@ -144,16 +145,20 @@ class GateCore(Generic[Req]):
             self._core.log.warn("twice", self._core.clock(), f"{what} stands before a request twice: it is asked once")
         return False
 
-    def refused(self, answers: Sequence[tuple[str, Decision]]) -> Refusal:
+    def refused(self, answers: Sequence[tuple[str, Decision]], asked: Iterable[Asked]) -> Refusal:
         """Returns the response to a request that the last answer refuses."""
         if not answers[-1][1].answered:
             return out_of_capacity(1)
-        return over_quota(answers, self._headers(answers, allowed=False))
+        rules = self._spread
+        spread = {each.rule: rules[each.rule] * slot_of(each.key) / SLOTS for each in asked if each.rule in rules}
+        return over_quota(answers, self._headers(answers, spread, allowed=False))
 
-    def _headers(self, answers: Sequence[tuple[str, Decision]], *, allowed: bool) -> dict[str, str]:
+    def _headers(
+        self, answers: Sequence[tuple[str, Decision]], spread: Mapping[str, float], *, allowed: bool
+    ) -> dict[str, str]:
         if self._fields == "legacy":
-            return legacy_headers(answers, allowed=allowed, now=self._runtime.wall())
-        fields = combined_headers(answers, allowed=allowed)
+            return legacy_headers(answers, allowed=allowed, now=self._runtime.wall(), spread=spread)
+        fields = combined_headers(answers, allowed=allowed, spread=spread)
         return fields if self._fields == "draft" else {name: fields[name] for name in fields if name == "Retry-After"}
 
     def entering(
@@ -176,7 +181,8 @@ class GateCore(Generic[Req]):
             return shed
         answers = list(local)
         try:
-            steps = yield from self._steps(request, passage.id, before)
+            asked = yield from self._asked(request, before, local=False)
+            steps = self._steps(asked, passage.id)
             for step in steps:
                 if self._nodes.where(step.question.call) in silent:
                     continue
@@ -185,7 +191,7 @@ class GateCore(Generic[Req]):
                 passage.wait = max(passage.wait, decision.retry_after or 0.0)
                 if not decision.allowed:
                     yield from passage.undoing()
-                    return self.refused(answers) if decision.answered else out_of_capacity(1)
+                    return self.refused(answers, asked) if decision.answered else out_of_capacity(1)
             if steps and self._taken.closed:  # `close` would not end what the request has taken
                 yield from passage.undoing()
                 raise Closed
@@ -195,7 +201,7 @@ class GateCore(Generic[Req]):
         except BaseException:
             passage.abandon()
             raise
-        passage.headers, passage.decisions = self._headers(answers, allowed=True), answered(answers)
+        passage.headers, passage.decisions = self._headers(answers, {}, allowed=True), answered(answers)
         passage.begin()
         return passage
 
@@ -203,26 +209,18 @@ class GateCore(Generic[Req]):
         """Returns the passage of what is not limited."""
         return Passage(self._core, self._background, self._taken)
 
-    def _steps(self, request: Req, id: str, before: Before) -> Calls[list[Step]]:
+    def _steps(self, asked: Iterable[AskedLimit | AskedPolicy], id: str) -> list[Step]:
         """One RL.MULTI, or on a cluster one for each slot, and the policies. What cannot be given back comes last."""
         slots: dict[int, list[AskedLimit]] = {}
         policies: list[PolicyStep] = []
-        every: list[AskedLimit | AskedPolicy] = []
-        for rule in self.rules:
-            if rule.local is None and (each := (yield from self._asked(rule, request, before))) is not None:
-                every.append(each)
-        for each in every:
-            asked = each.on(self._key(each))
-            if isinstance(asked, AskedPolicy):
-                policies.append(PolicyStep(self._prefix, asked, id, self._leasing))
+        for each in asked:
+            if isinstance(each, AskedPolicy):
+                policies.append(PolicyStep(self._prefix, each, id, self._leasing))
             else:
-                slot = slot_of(prefixed(self._prefix, asked.key)) if self._cluster else 0
-                slots.setdefault(slot, []).append(asked)
+                slot = slot_of(prefixed(self._prefix, each.key)) if self._cluster else 0
+                slots.setdefault(slot, []).append(each)
         policies.sort(key=lambda policy: policy.has_leases)
         return [*(LimitsStep(self._prefix, group, id) for group in slots.values()), *policies]
-
-    def _key(self, asked: Asked) -> str:
-        return f"{asked.rule}:{{{asked.key}}}" if self._cluster else f"{asked.rule}:{asked.key}"
 
     def _deciding(self, step: Step, passage: Passage, silent: set[str]) -> Calls[Decision]:
         """Asks a step, and notes what it has taken or may have taken."""

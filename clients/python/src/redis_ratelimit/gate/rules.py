@@ -12,7 +12,7 @@ from ..call.errors import ConfigurationError
 from ..call.limit import MOST, Limit, Limiter, LimiterLike
 from ..call.rate import limiter_of
 from ..call.steady import steady_rate
-from ..call.values import Duration, check_duration, integer, shortest, text
+from ..call.values import Duration, check_duration, decimal, integer, shortest, text
 from ..local.checked import checked_limit
 from ..wire.ready import Check
 from .shed import Shed
@@ -67,6 +67,8 @@ class Rule(Generic[Req]):
             rule has neither an `estimate` nor `local`.
         hold: For how long the estimate, or the cost with `counts`, can be settled: longer than the longest response. After it
             the charge stands.
+        spread: By which part of it `Retry-After` is longer at most, from 5 s on (0 to 1), so that not all refused callers come
+            back at one moment. A caller, by the hash slot of its key, gets the same part each time.
         local: The number of processes that ask this limit, if each of them answers from memory: see `RateLimiter.local`. For a
             rate, a `Gcra`, or a `TokenBucket` without `batch`.
 
@@ -83,6 +85,7 @@ class Rule(Generic[Req]):
     estimate: int | Callable[[Req], Given[int]] | None = None
     counts: Callable[[int], object] | None = None
     hold: Duration = "10m"
+    spread: float = 0
     local: int | None = None
 
     def __post_init__(self) -> None:
@@ -110,6 +113,7 @@ class Rule(Generic[Req]):
             if not callable(self.estimate) and self.estimate is not None:
                 integer("estimate", self.estimate, 1, MOST)
             check_duration("hold", self.hold, 1)
+            decimal("spread", self.spread, 0, 1)
             if isinstance(self.policy, str):
                 text("policy", self.policy, 64)
             if not callable(self.limit) and self.limit is not None:

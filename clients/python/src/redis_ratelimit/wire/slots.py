@@ -16,6 +16,7 @@ from ..decide.fork import after_fork
 from ..decide.replies import text
 from .source import Address
 
+SLOTS = 16_384
 REFRESH = 1.0
 """Seconds between two looks at the slots, unless none are known."""
 REST = 1.0
