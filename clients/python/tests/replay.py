@@ -410,7 +410,7 @@ class Replay:
             "release_lease": lambda: thing.release(*filter(None, [given.get("outcome")])),
             "end": lambda: thing.end(),
             "cancel": lambda: thing.cancel(),
-            "enter": lambda: self.gate.enter(given["request"], self._before_of(given, name)),
+            "enter": lambda: self.gate.enter(given["request"], self._before_of(given, name), given.get("websocket", False)),
             "leave": lambda: self._leave(thing.result, given),
         }
         if call == "cancel_call":

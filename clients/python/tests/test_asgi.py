@@ -15,7 +15,7 @@ pytest.importorskip("fastapi")
 httpx = pytest.importorskip("httpx")
 
 import redis.asyncio
-from fastapi import Depends, FastAPI, WebSocket
+from fastapi import Depends, FastAPI
 from fastapi import Request as FastAPIRequest
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
@@ -215,41 +215,6 @@ def test_a_test_client_raises_what_is_wrong(server: Server) -> None:
     thread.start()
     thread.join(20)
     assert "no such policy" in str(raised)
-
-
-async def test_other_connections_are_not_limited(limiter: AsyncRateLimiter) -> None:
-    seen: list[str] = []
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        seen.append(scope["type"])
-
-    async def unused(*_: Any) -> Any:
-        raise AssertionError("nothing is sent")
-
-    await RateLimit(app, limiter, RULES)({"type": "websocket"}, unused, unused)
-    assert seen == ["websocket"]
-
-
-def test_limits_of_the_whole_application_let_websockets_pass(server: Server, key: str) -> None:
-    limiter = AsyncRateLimiter(redis.asyncio.Redis(port=server.port), prefix=f"{key}:", timeout=5.0)
-    app = FastAPI(dependencies=[Depends(limited(limiter, RULES))])
-
-    @app.get("/")
-    def page() -> str:
-        return "ok"
-
-    @app.websocket("/echo")
-    async def echo(socket: WebSocket) -> None:
-        await socket.accept()
-        await socket.send_text(await socket.receive_text())
-        await socket.close()
-
-    http: Any = TestClient(app, headers={"x-user": "ann"})
-    with http as client:
-        with client.websocket_connect("/echo") as socket:
-            socket.send_text("hello")
-            assert socket.receive_text() == "hello"
-        assert client.get("/").headers["ratelimit"] == '"default";r=2;t=3600'
 
 
 async def test_without_a_handler_a_route_answers_with_the_problem(limiter: AsyncRateLimiter) -> None:

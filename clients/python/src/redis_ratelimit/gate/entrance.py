@@ -54,24 +54,27 @@ class AsyncGate(Generic[Req]):
         self.rules = self._gate.rules
         limiter.gates.append(self._gate.checks)
 
-    async def enter(self, request: Req, before: Before | None = None) -> Passage | Refusal:
+    async def enter(self, request: Req, before: Before | None = None, websocket: bool = False) -> Passage | Refusal:
         """Asks the limits of a request.
 
         Args:
             request: The request.
             before: A set of this request, at first empty. With it a rule that stands before the request twice, as if a gate
                 is mounted twice, is asked and charged once.
+            websocket: Whether the request is the handshake of a WebSocket, which some rules are not for.
 
         Raises:
             ConfigurationError: A rule's function returned a wrong value.
             CallError: The server rejects a call.
         """
         before = set() if before is None else before
-        if self._gate.has_locals and (local := await self.limiter.run(self._gate.locals(request, before))):
-            return await self._enter(request, before, local)
-        return await self.limiter.run(self._gate.entering(request, before))
+        if self._gate.has_locals and (local := await self.limiter.run(self._gate.locals(request, before, websocket))):
+            return await self._enter(request, before, websocket, local)
+        return await self.limiter.run(self._gate.entering(request, before, websocket))
 
-    async def _enter(self, request: Req, before: Before, local: Iterable[AskedLimit]) -> Passage | Refusal:
+    async def _enter(
+        self, request: Req, before: Before, websocket: bool, local: Iterable[AskedLimit]
+    ) -> Passage | Refusal:
         """Asks first what this process answers from memory, and gives that back if the request does not go on."""
         answers: list[tuple[str, Decision]] = []
         taken: list[tuple[AsyncLocal, int, Decision]] = []
@@ -85,16 +88,12 @@ class AsyncGate(Generic[Req]):
                     entered = self._gate.refused(answers, [each])
                     return entered
                 taken.append((store, each.cost, decision))
-            entered = await self.limiter.run(self._gate.entering(request, before, answers))
+            entered = await self.limiter.run(self._gate.entering(request, before, websocket, answers))
             return entered
         finally:
             if not isinstance(entered, Passage):
                 for store, cost, decision in taken:
                     await self.limiter.run(store.giving_back(cost, decision))
-
-    def unasked(self) -> Passage:
-        """Returns the passage of what is not limited, such as a connection of another kind than requests."""
-        return self._gate.unasked()
 
     async def wait(self, passage: Passage) -> None:
         """Waits for the turn of a request that a limiter has queued."""

@@ -119,18 +119,22 @@ class GateCore(Generic[Req]):
         skips = self._skip is not None and self._skip(request)
         return bool((yield skips) if isawaitable(skips) else skips)
 
-    def locals(self, request: Req, before: Before) -> Calls[list[AskedLimit]]:
+    def locals(self, request: Req, before: Before, websocket: bool) -> Calls[list[AskedLimit]]:
         """Returns the limits of a request that this process answers from memory, with their keys."""
         if (yield from self.skips(request)):
             return []
-        found = yield from self._asked(request, before, local=True)
+        found = yield from self._asked(request, before, websocket, local=True)
         return [each for each in found if isinstance(each, AskedLimit) and each.cost]
 
-    def _asked(self, request: Req, before: Before, *, local: bool) -> Calls[list[AskedLimit | AskedPolicy]]:
+    def _asked(
+        self, request: Req, before: Before, websocket: bool, *, local: bool
+    ) -> Calls[list[AskedLimit | AskedPolicy]]:
         """Returns what the rules ask, with their keys. A rule that stands before the request twice is asked and charged once."""
         found: list[AskedLimit | AskedPolicy] = []
         for rule in self.rules:
-            each = (yield from rule.asked(request)) if local is (rule.local is not None) else None
+            if (rule.local is not None) is not local or (websocket and not rule.websocket):
+                continue
+            each = yield from rule.asked(request)
             if each is not None and self._is_first(rule, f"rule {rule.name!r}", before):
                 found.append(each.on(f"{each.rule}:{{{each.key}}}" if self._cluster else f"{each.rule}:{each.key}"))
         return found
@@ -162,7 +166,7 @@ class GateCore(Generic[Req]):
         return fields if self._fields == "draft" else {name: fields[name] for name in fields if name == "Retry-After"}
 
     def entering(
-        self, request: Req, before: Before, local: Sequence[tuple[str, Decision]] = ()
+        self, request: Req, before: Before, websocket: bool, local: Sequence[tuple[str, Decision]] = ()
     ) -> Calls[Passage | Refusal]:
         """Asks the limits of a request. All of them admit and are charged, or none is.
 
@@ -171,17 +175,18 @@ class GateCore(Generic[Req]):
         Args:
             request: The request.
             before: The rules that were asked about this request before. Those of this gate are added.
+            websocket: Whether it is the handshake of a WebSocket.
             local: The answers to the rules that are answered from memory, which admit.
         """
         silent: set[str] = set()
-        passage = self.unasked()
+        passage = Passage(self._core, self._background, self._taken)
         if (yield from self.skips(request)):
             return passage
         if (shed := (yield from self._shedding(request, silent, before))) is not None:
             return shed
         answers = list(local)
         try:
-            asked = yield from self._asked(request, before, local=False)
+            asked = yield from self._asked(request, before, websocket, local=False)
             steps = self._steps(asked, passage.id)
             for step in steps:
                 if self._nodes.where(step.question.call) in silent:
@@ -204,10 +209,6 @@ class GateCore(Generic[Req]):
         passage.headers, passage.decisions = self._headers(answers, {}, allowed=True), answered(answers)
         passage.begin()
         return passage
-
-    def unasked(self) -> Passage:
-        """Returns the passage of what is not limited."""
-        return Passage(self._core, self._background, self._taken)
 
     def _steps(self, asked: Iterable[AskedLimit | AskedPolicy], id: str) -> list[Step]:
         """One RL.MULTI, or on a cluster one for each slot, and the policies. What cannot be given back comes last."""

@@ -69,6 +69,7 @@ class Rule(Generic[Req]):
             the charge stands.
         spread: By which part of it `Retry-After` is longer at most, from 5 s on (0 to 1), so that not all refused callers come
             back at one moment. A caller, by the hash slot of its key, gets the same part each time.
+        websocket: Whether the rule is for the handshakes of WebSockets too.
         local: The number of processes that ask this limit, if each of them answers from memory: see `RateLimiter.local`. For a
             rate, a `Gcra`, or a `TokenBucket` without `batch`.
 
@@ -86,6 +87,7 @@ class Rule(Generic[Req]):
     counts: Callable[[int], object] | None = None
     hold: Duration = "10m"
     spread: float = 0
+    websocket: bool = True
     local: int | None = None
 
     def __post_init__(self) -> None:
@@ -114,6 +116,8 @@ class Rule(Generic[Req]):
                 integer("estimate", self.estimate, 1, MOST)
             check_duration("hold", self.hold, 1)
             decimal("spread", self.spread, 0, 1)
+            if not isinstance(self.websocket, bool):
+                raise ConfigurationError(f"websocket must be True or False, not {self.websocket!r}")
             if isinstance(self.policy, str):
                 text("policy", self.policy, 64)
             if not callable(self.limit) and self.limit is not None:

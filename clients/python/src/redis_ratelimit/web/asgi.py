@@ -25,18 +25,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from http import HTTPStatus
 from inspect import isawaitable
 from typing import Any, TypeAlias, cast
 
 from starlette.datastructures import MutableHeaders
-from starlette.exceptions import HTTPException
+from starlette.exceptions import HTTPException, WebSocketException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..call.errors import ConfigurationError, RateLimitError
 from ..gate.entrance import AsyncGate
-from ..gate.gate import Fields
+from ..gate.gate import Before, Fields
 from ..gate.passage import Passage
 from ..gate.response import Refusal, stacked, unset
 from ..gate.rules import UNLIMITED, Given, Rule
@@ -47,16 +48,26 @@ __all__ = ["UNLIMITED", "RateLimit", "RequestRefused", "Rule", "Shed", "limited"
 
 OnRefused: TypeAlias = Callable[[Request, Refusal], Response | Awaitable[Response]]
 _LIMITED = "redis_ratelimit"
-FAILED = 500
-"""The status of the response to a request whose handler failed."""
+_DENIAL = "websocket.http.response"
+_STARTS = ("http.response.start", "websocket.accept", f"{_DENIAL}.start")
+ACCEPTED, CLOSED, FAILED = 101, 403, 500
+"""The status of the response to a handshake that is accepted or closed, and to a request whose handler failed."""
+CODE = 1008
+"""The code with which a WebSocket is closed by a policy."""
 
 
 class RateLimit:
     """The middleware. Its rules get a `starlette.requests.Request`, whose body they cannot read.
 
     Rules are checked when the application starts. A wrong one lets the start fail. If the server does not run the lifespan
-    of applications, call `limiter.ready()`. Only requests of HTTP are limited: the handshake and the messages of a WebSocket
-    are not limited yet.
+    of applications, call `limiter.ready()`.
+
+    The handshake of a WebSocket is limited too, except by rules with `websocket=False`. Its rules get a `Request` of the
+    method GET. A refused handshake is answered as a request is, or closed with the code 1008 if the server cannot do so. A
+    lease lasts as long as the connection, and a budget is settled at its end. Messages are not limited.
+
+    The response of Starlette to an error of a handler comes from outside of all middlewares, so that it has no headers of
+    these limits. It has them if this middleware is around the whole application: `app = RateLimit(app, limiter, rules)`.
 
     Args:
         app: The application.
@@ -87,10 +98,10 @@ class RateLimit:
         self._gate = AsyncGate(limiter, rules, shed, skip=skip, headers=headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles a connection. Only requests of HTTP are limited: WebSockets pass."""
+        """Handles a connection."""
         if scope["type"] == "lifespan":
             await self._start(scope, receive, send)
-        elif scope["type"] == "http":
+        elif scope["type"] in ("http", "websocket"):
             await self._limit(scope, receive, send)
         else:
             await self._app(scope, receive, send)
@@ -112,12 +123,12 @@ class RateLimit:
         await self._app(scope, replayed, send)
 
     async def _limit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        state = _state(scope)
-        entered = await self._gate.enter(Request(scope), state.setdefault("before", set()))
+        state, websocket = _state(scope), scope["type"] == "websocket"
+        before: Before = state.setdefault("before", set())
+        entered = await self._gate.enter(Request(_as_http(scope)), before, websocket)
         if isinstance(entered, Refusal):
             state["refused"] = True
-            answer = await self._answer(Request(scope, receive), entered)
-            await answer(scope, receive, send)
+            await (self._deny if websocket else self._refuse)(entered, scope, receive, send)
             return
         await self._gate.wait(entered)
         _note(scope, entered)
@@ -126,13 +137,15 @@ class RateLimit:
 
         async def limited_send(message: Message) -> None:
             nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
+            if message["type"] in _STARTS:
+                status = message.get("status", ACCEPTED)
                 headers = MutableHeaders(raw=list(message.get("headers", [])))
                 headers.update(stacked(entered.headers, headers.items(), refused="refused" in state))
                 message = {**message, "headers": headers.raw}
+            closed = message["type"] == "websocket.close"
+            status = CLOSED if closed and status is None else status
             await send(message)
-            if message["type"] == "http.response.body" and not message.get("more_body", False):
+            if closed or (message["type"] == "http.response.body" and not message.get("more_body", False)):
                 # What the application does after the response needs no lease.
                 left.append(asyncio.create_task(self._gate.leave(entered, status)))
 
@@ -144,13 +157,25 @@ class RateLimit:
         finally:  # also if the client has gone, or the handler failed
             await _left(left[0] if left else asyncio.create_task(self._gate.leave(entered, status)))
 
-    async def _answer(self, request: Request, refusal: Refusal) -> Response:
-        if self._on_refused is None:
-            return Response(refusal.body, refusal.status, refusal.headers)
-        given = self._on_refused(request, refusal)
-        answer = (await given) if isawaitable(given) else given
-        answer.headers.update(unset(refusal.headers, answer.headers.items()))
-        return answer
+    async def _refuse(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = Response(refusal.body, refusal.status, refusal.headers)
+        if self._on_refused is not None:
+            given = self._on_refused(Request(scope, receive), refusal)
+            answer = (await given) if isawaitable(given) else given
+            answer.headers.update(unset(refusal.headers, answer.headers.items()))
+        await answer(scope, receive, send)
+
+    async def _deny(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuses the handshake of a WebSocket, by a response if the server can send one."""
+
+        async def denied(message: Message) -> None:
+            await send({**message, "type": f"websocket.{message['type']}"})
+
+        await receive()  # the handshake
+        if _DENIAL in (scope.get("extensions") or {}):
+            await self._refuse(refusal, _as_http(scope), receive, denied)
+        else:
+            await send({"type": "websocket.close", "code": CODE, "reason": HTTPStatus(refusal.status).phrase})
 
 
 class RequestRefused(HTTPException):
@@ -182,10 +207,11 @@ def limited(
 ) -> Callable[[HTTPConnection, Response], AsyncIterator[Passage]]:
     """Returns limits of single routes, as a dependency of FastAPI: `dependencies=[Depends(limited(limiter, rules))]`.
 
-    It may also be a dependency of the whole application. WebSockets are not limited yet: their routes pass.
+    It may also be a dependency of the whole application. It limits the handshakes of WebSockets too, except by rules with
+    `websocket=False`.
 
     A request that does not go on is a `RequestRefused`. A route that returns a `Response` itself has to give it the `headers` of the
-    passage, which is the value of the dependency. A dependency does not see the response, so that its rules have no `counts`.
+    passage, which is the value of the dependency, and a WebSocket's has to give them to `accept`. A dependency does not see the response, so that its rules have no `counts`.
 
     Args:
         limiter: Asks the server, and says what happens without an answer. Its `ready` checks the rules.
@@ -202,16 +228,18 @@ def limited(
         raise ConfigurationError("a rule with counts needs the middleware, since a dependency does not see the response")
 
     async def passed(connection: HTTPConnection, response: Response) -> AsyncIterator[Passage]:
-        if not isinstance(connection, Request):
-            yield gate.unasked()
-            return
-        request, state = connection, _state(connection.scope)
-        entered = await gate.enter(request, state.setdefault("before", set()))
+        scope, websocket = connection.scope, not isinstance(connection, Request)
+        state = _state(scope)
+        request = connection if isinstance(connection, Request) else Request(_as_http(scope))
+        entered = await gate.enter(request, state.setdefault("before", set()), websocket)
         if isinstance(entered, Refusal):
             state["refused"] = True
+            # Starlette answers handshakes since 0.37.
+            if websocket and not (_DENIAL in (scope.get("extensions") or {}) and hasattr(connection, "send_denial_response")):
+                raise WebSocketException(CODE, HTTPStatus(entered.status).phrase)
             raise RequestRefused(entered)
         await gate.wait(entered)
-        _note(request.scope, entered)
+        _note(scope, entered)
         response.headers.update(stacked(entered.headers, response.headers.items(), refused=False))
         try:
             yield entered
@@ -219,6 +247,11 @@ def limited(
             await _left(asyncio.create_task(gate.leave(entered)))
 
     return passed
+
+
+def _as_http(scope: Scope) -> Scope:
+    """The handshake of a WebSocket as a request. That of a request is the same."""
+    return scope if scope["type"] == "http" else {**scope, "type": "http", "method": "GET"}
 
 
 def _state(scope: Scope) -> dict[str, Any]:
