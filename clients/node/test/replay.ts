@@ -368,6 +368,8 @@ class Replay {
         return void this.#made(given)
       case 'value':
         return wordsOf(limitOf(limit))
+      case 'address':
+        return all.clientAddress(given['text'] as string, 'v6' in given ? { v6: given['v6'] as number } : {})
       case 'command':
         return this.#command(given['name'] as string, given['arguments'] as Fields)
       case 'limit':
