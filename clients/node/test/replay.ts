@@ -228,8 +228,12 @@ function perRequest(value: unknown, translate: (value: unknown) => unknown = (on
   }
 }
 
+function countsOf(counts: unknown): unknown {
+  return Array.isArray(counts) ? (status: number) => counts.includes(status) : counts === 'broken' ? broken : counts
+}
+
 function ruleOf({ limit, ...others }: Fields): Rule<Fields> {
-  const rule = Object.fromEntries(Object.entries(others).map(([name, value]) => [name, perRequest(value)]))
+  const rule = Object.fromEntries(Object.entries(others).map(([name, value]) => [name, name === 'counts' ? countsOf(value) : perRequest(value)]))
   return (limit === undefined ? rule : { ...rule, limit: perRequest(limit, limitOf) }) as unknown as Rule<Fields>
 }
 
@@ -438,7 +442,7 @@ class Replay {
       case 'leave': {
         const passage = earlier as Passage
         Object.assign(passage.spent, given['spent'])
-        return passage.end()
+        return passage.end(given['status'] as number | undefined)
       }
       default:
         throw new Error(`unknown call ${call}`)

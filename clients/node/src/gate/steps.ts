@@ -18,8 +18,8 @@ import type { LimitAsked, PolicyAsked } from './rules.js'
 
 /** What handlers count, by the names of the rules. */
 export type Spent = Record<string, number>
-/** What the handler counted for a rule, if it did. */
-export type SpentOf = (name: string) => number | undefined
+/** What a rule's request cost in the end. Nothing: the estimate stands. */
+export type SpentOf = (asked: LimitAsked | PolicyAsked) => number | undefined
 
 /** A step of a request. */
 export interface Step {
@@ -94,7 +94,7 @@ export class MultiStep implements Step {
 
   async end(spentOf: SpentOf, outcome: Outcome): Promise<void> {
     if (this.#charge === 'certain') await this.#release(outcome)
-    await this.#settle(1, ({ name, cost, estimate }) => (estimate === undefined ? cost : counted(spentOf(name), estimate)))
+    await this.#settle(1, (asked) => (asked.estimate === undefined ? asked.cost : counted(spentOf(asked), asked.estimate)))
   }
 
   get isOpen(): boolean {
@@ -192,9 +192,8 @@ export class PolicyStep implements Step {
   }
 
   async end(spentOf: SpentOf): Promise<void> {
-    const { name, estimate = 0 } = this.asked
     await this.#release()
-    await this.#settle(counted(spentOf(name), estimate))
+    await this.#settle(counted(spentOf(this.asked), this.asked.estimate ?? 0))
   }
 
   get isOpen(): boolean {

@@ -82,7 +82,7 @@ function endWithSignal(signal: AbortSignal, passage: Passage): boolean {
 function endingWith(response: Response, passage: Passage, method: string): Response {
   // Hono drops the body of a reply to HEAD: it neither reads nor cancels it.
   if (response.body === null || method === 'HEAD') {
-    void passage.end()
+    void passage.end(response.status)
     return response
   }
   const reader = response.body.getReader()
@@ -91,15 +91,15 @@ function endingWith(response: Response, passage: Passage, method: string): Respo
       try {
         const { done, value } = await reader.read()
         if (!done) return controller.enqueue(value)
-        void passage.end()
+        void passage.end(response.status)
         controller.close()
       } catch (error) {
-        void passage.end()
+        void passage.end(response.status)
         controller.error(error)
       }
     },
     async cancel(reason) {
-      void passage.end()
+      void passage.end(response.status)
       await reader.cancel(reason)
     },
   })
