@@ -180,8 +180,8 @@ export class Gate<R> {
     return false
   }
 
-  #local({ name, key, cost, limiter }: LimitAsked, processes: number): LocalStep {
-    return new LocalStep(this.#locals.find(key, limiter, { processes }), name, cost)
+  #local(asked: LimitAsked, processes: number): LocalStep {
+    return new LocalStep(this.#locals.find(asked.key, asked.limiter, { processes }), asked)
   }
 
   #bySlot(asked: readonly LimitAsked[]): LimitAsked[][] {

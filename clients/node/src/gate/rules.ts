@@ -2,13 +2,15 @@
 
 import { checkFunction, checkList, known, shown, type Names } from '../call/arguments.js'
 import { can } from '../call/facts.js'
+import type { Spread } from '../decide/headers.js'
 import type { Concurrent, Smooth } from '../call/limiters.js'
 import { MOST } from '../call/questions.js'
 import { limiterOf, type LimiterLike } from '../call/rate.js'
 import { steadyRate } from '../call/steady.js'
-import { integerWord, milliseconds, shortest, textWord, type Duration, type Limiter } from '../call/values.js'
+import { decimalWord, integerWord, milliseconds, shortest, textWord, type Duration, type Limiter } from '../call/values.js'
 import { ConfigurationError } from '../errors.js'
 import { localLimit } from '../local/local.js'
+import { slot } from '../wire/slots.js'
 
 /** What a function of a rule returns for a request that the rule is not for. */
 export const UNLIMITED: unique symbol = Symbol('UNLIMITED')
@@ -42,6 +44,12 @@ interface RuleBase<R> {
    * an estimate, and not for a limit that is answered locally or cannot be held.
    */
   counts?: ((status: number) => boolean) | undefined
+  /**
+   * By how much `Retry-After` of refusals of 5 s and more differs between callers, as a part of the wait from 0 to 1. 0 by
+   * default. With 0.2 callers who must wait for 60 s are told 60 to 72 s, each always the same, so that they do not all come
+   * back in one second.
+   */
+  spread?: number | undefined
   /** How long a charge can be settled or given back: longer than the longest response. 10 minutes by default. */
   hold?: Duration | undefined
 }
@@ -84,6 +92,7 @@ interface AskedBase {
   /** What is held until the response is over, of a rule with an estimate, or of one that counts by the status. */
   readonly estimate: number | undefined
   readonly counts: RuleBase<never>['counts']
+  readonly spread: Spread | undefined
   readonly hold: Duration
 }
 
@@ -101,7 +110,7 @@ export interface PolicyAsked extends AskedBase {
 const MOST_COST = Number.MAX_SAFE_INTEGER
 const NAME = /^[ -~]+$/
 const OF_RULE: Names<LimitRule<never> & PolicyRule<never>> = {
-  name: true, key: true, limit: true, policy: true, cost: true, estimate: true, counts: true, hold: true, local: true,
+  name: true, key: true, limit: true, policy: true, cost: true, estimate: true, counts: true, spread: true, hold: true, local: true,
 }
 
 /** Checks rules. Throws {@link ConfigurationError}, which names the rule. */
@@ -119,7 +128,7 @@ export function checkRules<R>(rules: readonly Rule<R>[]): void {
 }
 
 function checkRule<R>(rule: Rule<R>): void {
-  const { key, limit, policy, cost, estimate, counts, hold, local } = known('options', rule, OF_RULE)
+  const { key, limit, policy, cost, estimate, counts, spread, hold, local } = known('options', rule, OF_RULE)
   checkFunction('key', key)
   if ((limit === undefined) === (policy === undefined)) throw new ConfigurationError('it needs either a limit or a policy')
   if (local !== undefined) {
@@ -134,6 +143,7 @@ function checkRule<R>(rule: Rule<R>): void {
   if (policy !== undefined && typeof policy !== 'function') textWord('policy', policy)
   if (cost !== undefined && typeof cost !== 'function') integerWord('cost', cost, 0)
   if (estimate !== undefined && typeof estimate !== 'function') integerWord('estimate', estimate, 1)
+  if (spread !== undefined) decimalWord('spread', spread, 0, 1)
   if (hold !== undefined && milliseconds('hold', hold) < 1) throw new ConfigurationError('hold must be at least 1 ms')
 }
 
@@ -197,7 +207,9 @@ export async function askedBy<R>(
     const expected = rule.estimate === undefined ? undefined : Math.max(1, Number(integerWord('estimate', most as number, -MOST_COST)))
     // A look holds nothing.
     const estimate = counts !== undefined && cost > 0 ? cost : expected
-    const base = { name, key: keyOf(name, checkCaller(caller)), cost, estimate, counts, hold }
+    const key = keyOf(name, checkCaller(caller))
+    const spread = rule.spread ? { most: rule.spread, slot: slot(key) } : undefined
+    const base = { name, key, cost, estimate, counts, spread, hold }
     if (policy !== undefined) return { ...base, policy: textWord('policy', named as string) }
     return { ...base, limiter: checkLimiter(given as LimiterLike, rule), local: rule.local }
   })

@@ -76,7 +76,7 @@ export class MultiStep implements Step {
     const limits = this.#limits(({ cost, estimate }) => estimate ?? cost)
     const hold = this.#hasBudget ? { id: this.id, ttl: this.#hold } : undefined
     const decision = await this.to.decide(this.to.questions.limits(this.#keys, limits, { hold }), isCounted)
-    this.answers = decision.each.map((one, i) => [this.asked[i]!.name, one])
+    this.answers = decision.each.map((one, i) => [this.asked[i]!.name, one, this.asked[i]!.spread])
     this.#charge = chargeOf(decision)
     // The handler does not count on what may be taken without an answer, so it is released at once.
     if (this.#charge === 'maybe') void this.#release('IGNORE')
@@ -164,7 +164,7 @@ export class PolicyStep implements Step {
   }
 
   async ask(isCounted: boolean): Promise<Decision> {
-    const { name, key, policy, cost, estimate, hold } = this.asked
+    const { name, key, policy, cost, estimate, hold, spread } = this.asked
     const held = estimate === undefined ? undefined : { id: this.id, ttl: hold }
     const ask = () => {
       const options = { cost: estimate ?? cost, hold: held, leaseId: this.#leaseId, full: true }
@@ -176,7 +176,7 @@ export class PolicyStep implements Step {
       return ask()
     })
     // Of several limits the headers have that which binds.
-    if (decision.answered) this.answers = [[name, decision.each[(decision.binding ?? 0) - 1] ?? decision]]
+    if (decision.answered) this.answers = [[name, decision.each[(decision.binding ?? 0) - 1] ?? decision, spread]]
     this.#charge = chargeOf(decision)
     if (this.#charge === 'maybe') void this.#release()
     return decision
