@@ -8,6 +8,7 @@ export type {
   AskCallOptions,
   BudgetOptions,
   CallOptions,
+  ExplainOptions,
   LeaseOptions,
   LimitCallOptions,
   LimitsCallOptions,

@@ -8,6 +8,7 @@ import type { LimitLike } from './call/limit.js'
 import type {
   AskCallOptions,
   BudgetOptions,
+  ExplainOptions,
   LeaseOptions,
   LimitCallOptions,
   LimitsCallOptions,
@@ -27,6 +28,7 @@ import { Commands } from './commands.js'
 import type { Counters } from './decide/counters.js'
 import type { AskDecision, Decision, MultiDecision } from './decide/decision.js'
 import type { Hooks } from './decide/hooks.js'
+import { help } from './decide/replies.js'
 import { Locals, type Local, type LocalOptions } from './local/local.js'
 import { real, type Runtime } from './runtime.js'
 import { Connected } from './taken/connected.js'
@@ -122,6 +124,18 @@ export class RateLimiter {
    */
   async peek(key: string, of: LimiterLike, options: PeekCallOptions = {}): Promise<Decision> {
     return this.connected.decide(this.connected.questions.peek(key, of, options))
+  }
+
+  /**
+   * Why a limiter or a policy would admit or refuse a request now, for people: the verdict, and a line for each limit. Nothing is
+   * charged or counted. The texts may change with the server.
+   *
+   * @param of - a limiter, a rate, or the name of a policy
+   * @throws {@link CallError}, and {@link Unavailable} without an answer, whatever `fail` says
+   */
+  async explain(key: string, of: LimiterLike, options: ExplainOptions = {}): Promise<string[]> {
+    const { call, ...told } = this.connected.questions.explain(key, of, options)
+    return help(await this.connected.send(call, told))
   }
 
   /**

@@ -384,6 +384,8 @@ class Replay {
         return limiter.ask(key as string, policy as string, withKeys)
       case 'peek':
         return limiter.peek(key as string, (policy ?? limitOf(limit)) as LimiterLike, withKeys)
+      case 'explain':
+        return limiter.explain(key as string, (policy ?? limitOf(limit)) as LimiterLike, withKeys)
       case 'refund':
         return limiter.refund(key as string, limitOf(limit) as LimiterLike, options)
       case 'local':
