@@ -439,7 +439,7 @@ class Replay {
         const stack = this.#stacks.get(of as string) ?? new Stack()
         if (as !== undefined) this.#stacks.set(as, stack)
         this.#request = given['request'] as Fields
-        return this.#gate!.enter(this.#request, undefined, stack)
+        return this.#gate!.enter(this.#request, undefined, stack, { websocket: given['websocket'] as boolean | undefined })
       }
       case 'leave': {
         const passage = earlier as Passage

@@ -54,6 +54,12 @@ export interface GateOptions<R> {
   headers?: HeaderStyle | undefined
 }
 
+/** What a request is. */
+export interface EnterOptions {
+  /** It is the handshake of a WebSocket, so it is for the rules without `websocket: false` only. */
+  websocket?: boolean | undefined
+}
+
 const OF_GATE: Names<GateOptions<never>> = { limiter: true, rules: true, shed: true, skip: true, headers: true }
 // What only the middleware has.
 const OF_WEB = { onRefused: true } as const
@@ -107,18 +113,19 @@ export class Gate<R> {
    * @param spent - where the handler counts, if there is a gate before this one
    * @param stack - one that only the gates of this request get, in their order. With it their headers add up, and what stands
    *   before the request twice is asked and charged once
+   * @param options - what the request is
    * @throws {@link ConfigurationError} or {@link CallError} if a rule is wrong
    */
-  async enter(request: R, spent?: Spent | null, stack: Stack = new Stack()): Promise<Passage> {
-    return stack.stop(() => this.#enter(request, spent ?? {}, { stack, style: this.#style, to: this.#to }))
+  async enter(request: R, spent?: Spent | null, stack: Stack = new Stack(), options: EnterOptions = {}): Promise<Passage> {
+    return stack.stop(() => this.#enter(request, spent ?? {}, { stack, style: this.#style, to: this.#to }, options))
   }
 
-  async #enter(request: R, spent: Spent, told: Told): Promise<Passage> {
+  async #enter(request: R, spent: Spent, told: Told, { websocket = false }: EnterOptions): Promise<Passage> {
     const asked: Step[] = []
     const silent = new Set<string>()
     let wait = 0
     if (await this.#skip?.(request)) return admitted([], spent, 0, told)
-    for (const step of await this.#steps(request, told.stack)) {
+    for (const step of await this.#steps(request, told.stack, websocket)) {
       const node = this.#to.channel.nodeOf(this.#to.prefix + step.key)
       // What did not answer would not answer the other steps either.
       if (silent.has(node)) continue
@@ -143,13 +150,14 @@ export class Gate<R> {
     return admitted(asked, spent, wait, told)
   }
 
-  async #steps(request: R, stack: Stack): Promise<Step[]> {
+  async #steps(request: R, stack: Stack, isHandshake: boolean): Promise<Step[]> {
     const { isCluster } = this.#to.channel.client
     const keyOf = (name: string, caller: string) => (isCluster ? `${name}:{${caller}}` : `${name}:${caller}`)
     const locals: LocalStep[] = []
     const limits: LimitAsked[] = []
     const policies: PolicyAsked[] = []
     for (const rule of this.#rules) {
+      if (isHandshake && rule.websocket === false) continue
       const asked = await askedBy(rule, request, keyOf)
       if (asked === undefined || !this.#isFirst(rule, `rule '${rule.name}'`, stack)) continue
       if (!('limiter' in asked)) policies.push(asked)

@@ -1,6 +1,6 @@
 /** The rules of a web application: what limits a request, and by which key. */
 
-import { checkFunction, checkList, known, shown, type Names } from '../call/arguments.js'
+import { checkFlag, checkFunction, checkList, known, shown, type Names } from '../call/arguments.js'
 import { can } from '../call/facts.js'
 import type { Spread } from '../decide/headers.js'
 import type { Concurrent, Smooth } from '../call/limiters.js'
@@ -50,6 +50,8 @@ interface RuleBase<R> {
    * back in one second.
    */
   spread?: number | undefined
+  /** Whether the rule is for handshakes of WebSockets too. It is by default. */
+  websocket?: boolean | undefined
   /** How long a charge can be settled or given back: longer than the longest response. 10 minutes by default. */
   hold?: Duration | undefined
 }
@@ -110,7 +112,8 @@ export interface PolicyAsked extends AskedBase {
 const MOST_COST = Number.MAX_SAFE_INTEGER
 const NAME = /^[ -~]+$/
 const OF_RULE: Names<LimitRule<never> & PolicyRule<never>> = {
-  name: true, key: true, limit: true, policy: true, cost: true, estimate: true, counts: true, spread: true, hold: true, local: true,
+  name: true, key: true, limit: true, policy: true, cost: true, estimate: true, counts: true, spread: true, websocket: true, hold: true,
+  local: true,
 }
 
 /** Checks rules. Throws {@link ConfigurationError}, which names the rule. */
@@ -128,7 +131,7 @@ export function checkRules<R>(rules: readonly Rule<R>[]): void {
 }
 
 function checkRule<R>(rule: Rule<R>): void {
-  const { key, limit, policy, cost, estimate, counts, spread, hold, local } = known('options', rule, OF_RULE)
+  const { key, limit, policy, cost, estimate, counts, spread, websocket, hold, local } = known('options', rule, OF_RULE)
   checkFunction('key', key)
   if ((limit === undefined) === (policy === undefined)) throw new ConfigurationError('it needs either a limit or a policy')
   if (local !== undefined) {
@@ -143,6 +146,7 @@ function checkRule<R>(rule: Rule<R>): void {
   if (policy !== undefined && typeof policy !== 'function') textWord('policy', policy)
   if (cost !== undefined && typeof cost !== 'function') integerWord('cost', cost, 0)
   if (estimate !== undefined && typeof estimate !== 'function') integerWord('estimate', estimate, 1)
+  checkFlag('websocket', websocket)
   if (spread !== undefined) decimalWord('spread', spread, 0, 1)
   if (hold !== undefined && milliseconds('hold', hold) < 1) throw new ConfigurationError('hold must be at least 1 ms')
 }

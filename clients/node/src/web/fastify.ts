@@ -87,7 +87,7 @@ function limitBy(options: RouteRateLimit & GateOptions<FastifyRequest>): Limited
   const gate = new Gate(options)
   const { onRefused } = options
   return async (request, reply) => {
-    const passage = await gate.enter(request, request.spent, stackOf(request))
+    const passage = await gate.enter(request, request.spent, stackOf(request), { websocket: isHandshake(request) })
     if (!endWith(reply.raw, passage) || !(await passage.turn())) return reply.hijack()
     const { refusal, headers, spent, decisions } = passage
     Object.assign(request, { spent, decisions })
@@ -97,6 +97,11 @@ function limitBy(options: RouteRateLimit & GateOptions<FastifyRequest>): Limited
     const body = await onRefused(request, reply, refusal)
     return reply.sent ? reply : reply.send(body)
   }
+}
+
+// What @fastify/websocket says, or the server if that plugin was registered later.
+function isHandshake({ ws, raw }: { ws?: boolean | null; raw: object }): boolean {
+  return ws ?? (raw as { upgrade?: boolean }).upgrade ?? false
 }
 
 /** Without the options of `register` itself. */

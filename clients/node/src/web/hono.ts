@@ -1,5 +1,6 @@
 /** Middleware for Hono 4. */
 
+import type { IncomingMessage } from 'node:http'
 import type { Context, MiddlewareHandler } from 'hono'
 import { endWith, type NodeResponse } from '../gate/over.js'
 import type { Decision } from '../decide/decision.js'
@@ -36,7 +37,8 @@ export interface RateLimitOptions extends GateOptions<Context> {
  *
  * A refusal is a 429 with `application/problem+json`, `Retry-After`, `RateLimit-Policy` and `RateLimit`. What is wrong is
  * thrown, for `app.onError`. Leases are released and budgets settled when the response is finished, and when the client
- * hangs up. With `@hono/node-server` that is when the response of Node.js closes, else when its body has been read.
+ * hangs up. With `@hono/node-server` that is when the response of Node.js closes, or the WebSocket, else when its body has
+ * been read.
  *
  * @throws ConfigurationError if a rule is wrong
  */
@@ -44,7 +46,10 @@ export function ratelimit(options: RateLimitOptions): MiddlewareHandler {
   const gate = new Gate(options)
   const { onRefused } = options
   return async (c, next) => {
-    const passage = await gate.enter(c, c.get('spent'), stackOf(c))
+    const { incoming, outgoing } = (c.env ?? {}) as { incoming?: IncomingMessage; outgoing?: NodeResponse }
+    // The handshake of a WebSocket has no response of Node.js. What it takes is kept as long as the socket is open.
+    const node = outgoing ?? incoming?.socket
+    const passage = await gate.enter(c, c.get('spent'), stackOf(c), { websocket: incoming !== undefined && outgoing === undefined })
     const { refusal } = passage
     c.set('decisions', passage.decisions)
     if (refusal && onRefused) {
@@ -53,7 +58,6 @@ export function ratelimit(options: RateLimitOptions): MiddlewareHandler {
       return onRefused(c, refusal)
     }
     if (refusal) return c.body(refusal.body, refusal.status, passage.headers)
-    const node = (c.env as { outgoing?: NodeResponse } | undefined)?.outgoing
     const isThere = node ? endWith(node, passage) : endWithSignal(c.req.raw.signal, passage)
     if (!isThere || !(await passage.turn())) return c.body(null, 503)
     c.set('spent', passage.spent)
