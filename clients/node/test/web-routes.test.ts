@@ -9,13 +9,14 @@ import { getRequestListener } from '@hono/node-server'
 import express, { type Request } from 'express'
 import fastify from 'fastify'
 import { Hono, type Context } from 'hono'
+import { cors } from 'hono/cors'
 import { Redis } from 'ioredis'
-import { RateLimiter } from 'redis-ratelimit'
+import { clientAddress, RateLimiter } from 'redis-ratelimit'
 import { ratelimit as expressLimit } from 'redis-ratelimit/express'
 import { ratelimit as fastifyLimit } from 'redis-ratelimit/fastify'
 import { ratelimit as honoLimit } from 'redis-ratelimit/hono'
 import { application } from './programs/express-routes.js'
-import { startServer, type Server } from './servers.js'
+import { startServer, until, type Server } from './servers.js'
 
 type App = { url: string; close(): unknown }
 
@@ -33,6 +34,8 @@ async function listening(server: HttpServer): Promise<App> {
 const ALL = { name: 'all', key: () => 'all', limit: '100/m' }
 const LOGIN = { name: 'login', key: () => 'ann', limit: '2/m' }
 const LEGACY = { name: 'old', key: () => 'ann', limit: '5/m' }
+const TRIED = { name: 'tried', key: clientAddress, limit: '2/h', counts: (status: number) => status >= 400 }
+const ANSWER = 'Access-Control-Expose-Headers'
 const left = (decisions: Record<string, { remaining: number }>) =>
   Object.fromEntries(Object.entries(decisions).map(([name, { remaining }]) => [name, remaining]))
 const own = (name: string, { retryAfter, decisions }: { retryAfter: number | null; decisions: Readonly<Record<string, { limit: number }>> }) => ({
@@ -43,29 +46,43 @@ const own = (name: string, { retryAfter, decisions }: { retryAfter: number | nul
 
 const FRAMEWORKS: Record<string, (limiter: RateLimiter) => Promise<App>> = {
   async Express(limiter) {
-    const app = express()
+    const app = express().set('env', 'test')
     app.use(expressLimit({ limiter, rules: [ALL], skip: (req: Request) => req.path === '/health' }))
     app.get('/health', (_req, res) => void res.json('ok'))
     app.get('/login', expressLimit({ limiter, rules: [LOGIN], onRefused: (_req, res, refusal) => res.json(own('login', refusal)) }), (req, res) => void res.json(left(req.decisions)))
-    app.get('/old', expressLimit({ limiter, rules: [LEGACY], headers: 'legacy' }), (_req, res) => void res.json('ok'))
+    app.all('/old', expressLimit({ limiter, rules: [LEGACY], headers: 'legacy', preflights: true, expose: true }), (_req, res) => void res.json('ok'))
+    app.use('/tried', (_req, res, next) => void (res.set(ANSWER, 'ETag'), next()), expressLimit({ limiter, rules: [TRIED], expose: true }), ({ query }, res) => {
+      if (query['status'] === 'none') throw new Error('it failed')
+      res.status(Number(query['status'])).json('ok')
+    })
     return listening(createServer(app))
   },
   async Fastify(limiter) {
     const app = fastify()
+    app.addHook('onRequest', async ({ url }, reply) => void (url.startsWith('/tried') && reply.header(ANSWER, 'ETag')))
     await app.register(fastifyLimit, { limiter, rules: [ALL], skip: async (request) => request.url === '/health' })
     app.get('/health', async () => 'ok')
     const ratelimit = { rules: [LOGIN], onRefused: (_request: unknown, _reply: unknown, refusal: Parameters<typeof own>[1]) => own('login', refusal) }
     app.get('/login', { config: { ratelimit } }, async (request) => left(request.decisions))
-    app.get('/old', { config: { ratelimit: { rules: [LEGACY], headers: 'legacy' } } }, async () => 'ok')
+    app.route({ method: ['GET', 'OPTIONS'], url: '/old', config: { ratelimit: { rules: [LEGACY], headers: 'legacy', preflights: true, expose: true } }, handler: async () => 'ok' })
+    app.get<{ Querystring: { status: string } }>('/tried', { config: { ratelimit: { rules: [TRIED], expose: true } } }, async ({ query }, reply) => {
+      if (query.status === 'none') throw new Error('it failed')
+      return reply.code(Number(query.status)).send('ok')
+    })
     app.get('/free', { config: { ratelimit: false } }, async () => 'ok')
     return { url: await app.listen({ port: 0, host: '127.0.0.1' }), close: () => app.close() }
   },
   async Hono(limiter) {
-    const app = new Hono()
+    const app = new Hono().onError((_error, c) => c.text('failed', 500))
     app.use(honoLimit({ limiter, rules: [ALL], skip: (c) => c.req.path === '/health' }))
     app.get('/health', (c) => c.json('ok'))
     app.get('/login', honoLimit({ limiter, rules: [LOGIN], onRefused: (c: Context, refusal) => c.json(own('login', refusal)) }), (c) => c.json(left(c.get('decisions'))))
-    app.get('/old', honoLimit({ limiter, rules: [LEGACY], headers: 'legacy' }), (c) => c.json('ok'))
+    app.all('/old', honoLimit({ limiter, rules: [LEGACY], headers: 'legacy', preflights: true, expose: true }), (c) => c.json('ok'))
+    app.use('/tried', cors({ origin: '*', exposeHeaders: ['ETag'] }), honoLimit({ limiter, rules: [TRIED], expose: true }))
+    app.get('/tried', (c) => {
+      if (c.req.query('status') === 'none') throw new Error('it failed')
+      return c.body('ok', Number(c.req.query('status')) as 200)
+    })
     return listening(createServer(getRequestListener(app.fetch)))
   },
 }
@@ -111,6 +128,33 @@ describe('limits of a route', () => {
       const seconds = Number(old.headers.get('x-ratelimit-reset')) - Date.now() / 1000
       assert.ok(seconds > 10 && seconds < 14, String(seconds))
       if (framework === 'Fastify') assert.deepEqual(headersOf(await ask('/free')), [null, null, null])
+    })
+  }
+
+  for (const [framework, make] of Object.entries(FRAMEWORKS)) {
+    test(`count failures, also those of a handler that throws, and say so to scripts of other origins: ${framework}`, async (t) => {
+      const limiter = limiterOf()
+      t.after(() => limiter.close())
+      const app = await make(limiter)
+      t.after(() => app.close())
+      const key = `${limiter.connected.prefix}tried:127.0.0.1`
+      const tried = async (status: number | 'none') => {
+        const { status: told, headers } = await fetch(`${app.url}/tried?status=${status}`)
+        await until(async () => !String(await redis.call('RL.INFO', key)).includes('holds'), 'a settlement')
+        return [told, /"tried";r=(\d)/.exec(headers.get('ratelimit') ?? '')?.[1], headers.get(ANSWER)]
+      }
+      const names = 'ETag, RateLimit-Policy, RateLimit, Retry-After'
+      const answers = [await tried(200), await tried(202), await tried(401), await tried('none'), await tried(200)]
+      assert.deepEqual(answers, [[200, '1', names], [202, '1', names], [401, '1', names], [500, '0', names], [429, '0', names]])
+
+      const asks = async (path: string, headers: Record<string, string>) => {
+        const { status, headers: told } = await fetch(app.url + path, { method: 'OPTIONS', headers })
+        return [status === 429, told.get('ratelimit'), told.get('x-ratelimit-remaining'), told.get(ANSWER)]
+      }
+      const preflight = { origin: 'http://other', 'access-control-request-method': 'GET' }
+      assert.deepEqual(await asks('/login', preflight), [false, null, null, null])
+      assert.match(String((await asks('/none', {}))[1]), /^"all"/)
+      assert.deepEqual(await asks('/old', preflight), [false, null, '4', 'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After'])
     })
   }
 

@@ -14,12 +14,14 @@
  * one after another.
  */
 
-import { checkFunction, known, shown, type Names } from '../call/arguments.js'
+import { checkFlag, checkFunction, known, shown, type Names } from '../call/arguments.js'
+import type { Fields } from '../decide/headers.js'
 import { ConfigurationError } from '../errors.js'
 import type { RateLimiter } from '../limiter.js'
 import type { Locals } from '../local/local.js'
 import type { Connected } from '../taken/connected.js'
 import { slot } from '../wire/slots.js'
+import { exposed } from './cors.js'
 import { LocalStep } from './local-step.js'
 import { admitted, oneByOne, refused, unavailable, type Passage, type Told } from './passage.js'
 import { askedBy, checkRules, claim, hasRate, type LimitAsked, type PolicyAsked, type Rule } from './rules.js'
@@ -52,15 +54,26 @@ export interface GateOptions<R> {
    * `X-RateLimit-Remaining` and `X-RateLimit-Reset`, in Unix seconds, of one limit. `off`: neither. A refusal has `Retry-After`.
    */
   headers?: HeaderStyle | undefined
+  /**
+   * Whether the preflights of browsers are limited, which are `OPTIONS` with `Access-Control-Request-Method`. By default they pass
+   * unasked: browsers send them by themselves, and without what says who asks.
+   */
+  preflights?: boolean | undefined
+  /** Whether scripts of other origins may read the headers: `Access-Control-Expose-Headers` then names them, too. */
+  expose?: boolean | undefined
 }
 
 /** What a request is. */
 export interface EnterOptions {
   /** It is the handshake of a WebSocket, so it is for the rules without `websocket: false` only. */
   websocket?: boolean | undefined
+  /** It is the preflight of a browser, which passes unasked unless the gate has the option `preflights`. */
+  preflight?: boolean | undefined
 }
 
-const OF_GATE: Names<GateOptions<never>> = { limiter: true, rules: true, shed: true, skip: true, headers: true }
+const OF_GATE: Names<GateOptions<never>> = {
+  limiter: true, rules: true, shed: true, skip: true, headers: true, preflights: true, expose: true,
+}
 // What only the middleware has.
 const OF_WEB = { onRefused: true } as const
 const STYLES = ['draft', 'legacy', 'off']
@@ -75,6 +88,8 @@ export class Gate<R> {
   readonly #shed: Shed<R> | undefined
   readonly #skip: GateOptions<R>['skip']
   readonly #style: HeaderStyle
+  readonly #preflights: boolean
+  readonly #expose: boolean
   readonly #withLeases = new Set<string>()
   #saidTwice = false
 
@@ -84,7 +99,7 @@ export class Gate<R> {
    * @throws {@link ConfigurationError} if a rule or the shedder is wrong; it is named
    */
   constructor(options: GateOptions<R>) {
-    const { limiter, rules, shed, skip, headers = 'draft' } = known('options', options, { ...OF_GATE, ...OF_WEB })
+    const { limiter, rules, shed, skip, headers = 'draft', preflights, expose } = known('options', options, { ...OF_GATE, ...OF_WEB })
     const { onRefused } = options as { onRefused?: unknown }
     if (typeof limiter?.limits !== 'function') throw new ConfigurationError('limiter must be a RateLimiter')
     checkRules(rules)
@@ -94,6 +109,8 @@ export class Gate<R> {
     if (skip !== undefined) checkFunction('skip', skip)
     if (onRefused !== undefined) checkFunction('onRefused', onRefused)
     if (!STYLES.includes(headers)) throw new ConfigurationError(`headers must be one of ${STYLES.join(', ')}, not ${shown(headers)}`)
+    checkFlag('preflights', preflights)
+    checkFlag('expose', expose)
     const { core } = limiter.connected
     if (shed !== undefined) core.checkOtherwise('load shedding')
     for (const rule of rules) if (!hasRate(rule)) core.checkOtherwise(`rule '${rule.name}'`)
@@ -103,6 +120,8 @@ export class Gate<R> {
     this.#shed = shed
     this.#skip = skip
     this.#style = headers
+    this.#preflights = preflights === true
+    this.#expose = expose === true
     claim(limiter.connected.claims, rules)
     limiter.connected.readiness.add(rules)
   }
@@ -120,11 +139,20 @@ export class Gate<R> {
     return stack.stop(() => this.#enter(request, spent ?? {}, { stack, style: this.#style, to: this.#to }, options))
   }
 
-  async #enter(request: R, spent: Spent, told: Told, { websocket = false }: EnterOptions): Promise<Passage> {
+  /**
+   * The headers of a response, and with the option `expose` their names for scripts of other origins.
+   *
+   * @param before - the `Access-Control-Expose-Headers` that the response has already
+   */
+  exposed(headers: Readonly<Fields>, before?: unknown): Readonly<Fields> {
+    return this.#expose ? exposed(headers, this.#style, before) : headers
+  }
+
+  async #enter(request: R, spent: Spent, told: Told, { websocket = false, preflight = false }: EnterOptions): Promise<Passage> {
     const asked: Step[] = []
     const silent = new Set<string>()
     let wait = 0
-    if (await this.#skip?.(request)) return admitted([], spent, 0, told)
+    if ((preflight && !this.#preflights) || (await this.#skip?.(request))) return admitted([], spent, 0, told)
     for (const step of await this.#steps(request, told.stack, websocket)) {
       const node = this.#to.channel.nodeOf(this.#to.prefix + step.key)
       // What did not answer would not answer the other steps either.

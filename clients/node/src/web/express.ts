@@ -6,6 +6,7 @@ import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { checkFunction } from '../call/arguments.js'
 import type { Fields } from '../decide/headers.js'
 import { RateLimitError } from '../errors.js'
+import { ASKS, EXPOSE, isPreflight } from '../gate/cors.js'
 import { endWith } from '../gate/over.js'
 import type { Decision } from '../decide/decision.js'
 import { Gate, type GateOptions, type Passage, type Refusal, type Spent } from '../gate/gate.js'
@@ -53,7 +54,7 @@ export function ratelimit(options: RateLimitOptions): RequestHandler {
 }
 
 async function limit(gate: Gate<Request>, { onRefused }: RateLimitOptions, req: Request, res: Response, next: NextFunction): Promise<void> {
-  const passage = await gate.enter(req, req.spent, stackOf(req))
+  const passage = await gate.enter(req, req.spent, stackOf(req), { preflight: isPreflight(req.method, req.headers[ASKS]) })
   if (!endWith(res, passage) || !(await passage.turn())) return
   const { refusal, headers, spent, decisions } = passage
   req.spent = spent
@@ -61,7 +62,8 @@ async function limit(gate: Gate<Request>, { onRefused }: RateLimitOptions, req: 
   // Something before has answered already, such as a middleware with a time-out. Headers would be an exception now.
   if (res.headersSent) return next(refusal && new RateLimitError('the request is refused, but its response has begun'))
   const isOwn = refusal !== undefined && onRefused !== undefined
-  for (const [name, value] of Object.entries(isOwn ? refusal.headers : headers)) res.setHeader(name, value)
+  const fields = gate.exposed(isOwn ? refusal.headers : headers, res.getHeader(EXPOSE))
+  for (const [name, value] of Object.entries(fields)) res.setHeader(name, value)
   if (refusal) res.status(refusal.status)
   if (isOwn) await onRefused(req, res, refusal, next)
   else if (refusal) res.end(refusal.body)

@@ -2,6 +2,7 @@
 
 import type { IncomingMessage } from 'node:http'
 import type { Context, MiddlewareHandler } from 'hono'
+import { ASKS, EXPOSE, isPreflight } from '../gate/cors.js'
 import { endWith, type NodeResponse } from '../gate/over.js'
 import type { Decision } from '../decide/decision.js'
 import { Gate, type GateOptions, type Passage, type Refusal, type Spent } from '../gate/gate.js'
@@ -49,15 +50,18 @@ export function ratelimit(options: RateLimitOptions): MiddlewareHandler {
     const { incoming, outgoing } = (c.env ?? {}) as { incoming?: IncomingMessage; outgoing?: NodeResponse }
     // The handshake of a WebSocket has no response of Node.js. What it takes is kept as long as the socket is open.
     const node = outgoing ?? incoming?.socket
-    const passage = await gate.enter(c, c.get('spent'), stackOf(c), { websocket: incoming !== undefined && outgoing === undefined })
+    const preflight = isPreflight(c.req.method, c.req.header(ASKS))
+    const passage = await gate.enter(c, c.get('spent'), stackOf(c), { websocket: incoming !== undefined && outgoing === undefined, preflight })
     const { refusal } = passage
-    c.set('decisions', passage.decisions)
-    if (refusal && onRefused) {
-      c.status(refusal.status)
-      for (const [name, value] of Object.entries(refusal.headers)) c.header(name, value)
-      return onRefused(c, refusal)
+    const head = (headers: Refusal['headers']) => {
+      for (const [name, value] of Object.entries(gate.exposed(headers, c.res.headers.get(EXPOSE)))) c.header(name, value)
     }
-    if (refusal) return c.body(refusal.body, refusal.status, passage.headers)
+    c.set('decisions', passage.decisions)
+    if (refusal) {
+      c.status(refusal.status)
+      head(onRefused ? refusal.headers : passage.headers)
+      return onRefused ? onRefused(c, refusal) : c.body(refusal.body)
+    }
     const isThere = node ? endWith(node, passage) : endWithSignal(c.req.raw.signal, passage)
     if (!isThere || !(await passage.turn())) return c.body(null, 503)
     c.set('spent', passage.spent)
@@ -67,7 +71,7 @@ export function ratelimit(options: RateLimitOptions): MiddlewareHandler {
       if (!node) void passage.end()
       throw error
     }
-    for (const [name, value] of Object.entries(passage.headers)) c.header(name, value)
+    head(passage.headers)
     if (!node) c.res = endingWith(c.res, passage, c.req.raw.method)
     return undefined
   }
