@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:http'
 import { Readable } from 'node:stream'
 import { describe, test } from 'node:test'
 import express, { type ErrorRequestHandler, type Request } from 'express'
@@ -9,6 +8,7 @@ import { RateLimiter } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/express'
 import { startServer } from './servers.js'
 import { answer, rulesFor, type View } from './web-application.js'
+import { listening } from './web-harness.js'
 import { webSuite } from './web.js'
 
 const view = (req: Request): View => ({
@@ -30,20 +30,10 @@ webSuite('Express', async ({ limiter, rules }) => {
         this.destroy()
       })
   })
-  const server = app.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async close() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
+  return listening(createServer(app))
 })
 
 describe('Express without a check at the start', () => {
-
   test('a response that has begun meanwhile is no crash', async (t) => {
     const server = await startServer()
     t.after(() => server.stop())
@@ -58,10 +48,9 @@ describe('Express without a check at the start', () => {
     app.use(ratelimit({ limiter, rules: [{ name: 'default', key: () => 'all', limit: '1/h' }] }))
     app.use((_req, res) => void res.end(' and late'))
     app.use(((error, _req, res, _next) => void (told.push((error as Error).message), res.destroy())) as ErrorRequestHandler)
-    const http = app.listen(0, '127.0.0.1')
-    t.after(() => http.close())
-    await once(http, 'listening')
-    const ask = () => fetch(`http://127.0.0.1:${(http.address() as AddressInfo).port}`).then((response) => response.text())
+    const { url, close } = await listening(createServer(app))
+    t.after(close)
+    const ask = () => fetch(url).then((response) => response.text())
     assert.equal(await ask(), 'early and late')
     await assert.rejects(ask())
     assert.deepEqual(told, ['the request is refused, but its response has begun'])

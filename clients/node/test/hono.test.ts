@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { serve } from '@hono/node-server'
+import { createAdaptorServer } from '@hono/node-server'
 import { Hono, type Context } from 'hono'
 import { stream } from 'hono/streaming'
 import { Redis } from 'ioredis'
@@ -12,6 +10,7 @@ import { Concurrent, RateLimiter, UNLIMITED } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/hono'
 import { startServer, until } from './servers.js'
 import { answer, rulesFor, type View } from './web-application.js'
+import { listening } from './web-harness.js'
 import { webSuite } from './web.js'
 
 const view = (c: Context): View => ({
@@ -33,16 +32,7 @@ webSuite('Hono', async ({ limiter, rules }) => {
       }
     }),
   )
-  const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }) as Server
-  await once(server, 'listening')
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async close() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
+  return listening(createAdaptorServer({ fetch: app.fetch }) as Server)
 })
 
 describe('Hono without a server of Node.js', () => {

@@ -13,7 +13,7 @@ export interface View {
 
 export interface Application {
   url: string
-  close(): Promise<unknown>
+  close(): unknown
 }
 
 /** Makes an application of the framework, whose every route answers as {@link answer} says. It checks its rules first. */

@@ -1,16 +1,31 @@
 /** A server, and applications of a framework in front of it. */
 
+import { once } from 'node:events'
+import type { Server as HttpServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import { RateLimiter, SlidingLog, TokenBucket, UNLIMITED, type RateLimiterOptions } from 'redis-ratelimit'
 import type { Rule } from 'redis-ratelimit/express'
 import { startServer, until, type Server } from './servers.js'
-import type { Make, View } from './web-application.js'
+import type { Application, Make, View } from './web-application.js'
 
 export const caller = (view: View) => view.header('x-api-key') ?? UNLIMITED
 export const on = (path: string) => (view: View) => (view.path === path ? caller(view) : UNLIMITED)
 export const minute = { name: 'default', key: caller, limit: new SlidingLog(3, '1m') }
 export const tokens = { name: 'tokens', key: on('/spend'), limit: new TokenBucket(1000, 1, '1h'), estimate: 400 }
+
+/** An application on a server. */
+export async function listening(server: HttpServer): Promise<Application> {
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close() {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
 
 export interface Response {
   status: number

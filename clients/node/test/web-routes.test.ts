@@ -1,9 +1,7 @@
 /** Several limits of a request: headers that add up, rules of a route, answers of the application's own. */
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer, type Server as HttpServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:http'
 import { after, before, describe, test } from 'node:test'
 import { getRequestListener } from '@hono/node-server'
 import express, { type Request } from 'express'
@@ -17,19 +15,8 @@ import { ratelimit as fastifyLimit } from 'redis-ratelimit/fastify'
 import { ratelimit as honoLimit } from 'redis-ratelimit/hono'
 import { application } from './programs/express-routes.js'
 import { startServer, until, type Server } from './servers.js'
-
-type App = { url: string; close(): unknown }
-
-async function listening(server: HttpServer): Promise<App> {
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    close() {
-      server.closeAllConnections()
-      server.close()
-    },
-  }
-}
+import type { Application } from './web-application.js'
+import { listening } from './web-harness.js'
 
 const ALL = { name: 'all', key: () => 'all', limit: '100/m' }
 const LOGIN = { name: 'login', key: () => 'ann', limit: '2/m' }
@@ -44,7 +31,7 @@ const own = (name: string, { retryAfter, decisions }: { retryAfter: number | nul
   limit: decisions[name]?.limit,
 })
 
-const FRAMEWORKS: Record<string, (limiter: RateLimiter) => Promise<App>> = {
+const FRAMEWORKS: Record<string, (limiter: RateLimiter) => Promise<Application>> = {
   async Express(limiter) {
     const app = express().set('env', 'test')
     app.use(expressLimit({ limiter, rules: [ALL], skip: (req: Request) => req.path === '/health' }))

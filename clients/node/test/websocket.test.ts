@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server as HttpServer } from 'node:http'
-import { connect, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import websocket from '@fastify/websocket'
-import { serve, upgradeWebSocket } from '@hono/node-server'
+import { createAdaptorServer, upgradeWebSocket } from '@hono/node-server'
 import fastify from 'fastify'
 import { Hono } from 'hono'
 import { clientAddress, Concurrent, RateLimiter } from 'redis-ratelimit'
@@ -17,45 +18,35 @@ import { WebSocket, WebSocketServer } from 'ws'
 import { KINDS } from './kinds.js'
 import { limiterOn } from './limiters.js'
 import { startServer, until, type Server } from './servers.js'
+import type { Application } from './web-application.js'
+import { listening } from './web-harness.js'
 
 const RULES = [
   { name: 'sockets', key: clientAddress, limit: new Concurrent(2, '1m') },
   { name: 'pages', key: clientAddress, limit: '1/h', websocket: false },
 ]
-const ONE = new Concurrent(2, '1m', { id: 'nobody' })
-
-type App = { port: number; close(): unknown }
-
 const FIELDS = ['Host: x', 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==']
 const handshake = (path: string) => [`GET ${path} HTTP/1.1`, ...FIELDS, '', ''].join('\r\n')
 
-async function listening(server: HttpServer): Promise<App> {
-  if (!server.listening) await once(server.listen(0, '127.0.0.1'), 'listening')
-  return { port: (server.address() as AddressInfo).port, close: () => (server.closeAllConnections(), server.close()) }
-}
-
-// Each says hello to a socket, and `ok` to a request.
-const FRAMEWORKS: Record<string, (limiter: RateLimiter) => Promise<App>> = {
+// Each says hello to a socket.
+const FRAMEWORKS: Record<string, (limiter: RateLimiter) => Promise<Application>> = {
   async Express(limiter) {
     const wss = new WebSocketServer({ noServer: true })
-    const server = createServer()
-    server.on('upgrade', upgrade({ limiter, rules: RULES }, (request, socket, head) => wss.handleUpgrade(request, socket, head, (ws) => ws.send('hello'))))
-    return listening(server)
+    const hello = upgrade({ limiter, rules: RULES }, (request, socket, head) => wss.handleUpgrade(request, socket, head, (ws) => ws.send('hello')))
+    return listening(createServer().on('upgrade', hello))
   },
   async Fastify(limiter) {
     const app = fastify()
     await app.register(websocket)
     await app.register(fastifyLimit, { limiter, rules: RULES })
     app.get('/', { websocket: true }, (socket) => socket.send('hello'))
-    await app.listen({ port: 0, host: '127.0.0.1' })
-    return { port: (app.server.address() as AddressInfo).port, close: () => app.close() }
+    return { url: await app.listen({ port: 0, host: '127.0.0.1' }), close: () => app.close() }
   },
   async Hono(limiter) {
     const app = new Hono().use(honoLimit({ limiter, rules: RULES }))
     app.get('/', upgradeWebSocket(() => ({ onOpen: (_event, socket) => socket.send('hello') })), (c) => c.text('ok'))
-    const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1', websocket: { server: new WebSocketServer({ noServer: true }) as never } })
-    await once(server, 'listening')
-    return listening(server as HttpServer)
+    const wss = new WebSocketServer({ noServer: true }) as never
+    return listening(createAdaptorServer({ fetch: app.fetch, websocket: { server: wss } }) as HttpServer)
   },
 }
 
@@ -69,17 +60,16 @@ describe('handshakes of WebSockets', { timeout: 60_000 }, () => {
       const { limiter } = await limiterOn(t, KINDS[0]!, server.port, { prefix: `${framework}:`, timeoutMs: 3000 })
       const app = await make(limiter)
       t.after(() => app.close())
-      const url = `ws://127.0.0.1:${app.port}/`
       const opened = async () => {
-        const socket = new WebSocket(url)
+        const socket = new WebSocket(app.url)
         const [hello] = (await once(socket, 'message')) as [Buffer]
         assert.equal(String(hello), 'hello')
         return socket
       }
-      const free = async () => (await limiter.peek('sockets:127.0.0.1', ONE, { cost: 0 })).remaining
+      const free = async () => (await limiter.peek('sockets:127.0.0.1', new Concurrent(2, '1m', { id: 'nobody' }), { cost: 0 })).remaining
       const [first, second] = [await opened(), await opened()]
       assert.equal(await free(), 0)
-      const third = new WebSocket(url)
+      const third = new WebSocket(app.url)
       third.on('error', () => undefined)
       const [, refused] = (await once(third, 'unexpected-response')) as [unknown, IncomingMessage]
       assert.deepEqual([refused.statusCode, refused.headers['retry-after'], refused.headers['ratelimit']], [429, '1', '"sockets";r=0'])
@@ -90,14 +80,14 @@ describe('handshakes of WebSockets', { timeout: 60_000 }, () => {
       await until(async () => (await free()) === 2, 'a release of a lost connection')
       // One that does not wait for the answer.
       for (let i = 0; i < 3; i += 1) {
-        const hasty = connect(app.port, '127.0.0.1')
+        const hasty = connect(Number(new URL(app.url).port), '127.0.0.1')
         hasty.write(handshake('/'), () => setTimeout(() => hasty.resetAndDestroy(), i))
         await once(hasty, 'close')
       }
-      ;(await opened()).close()
+      await pause(200)
       await until(async () => (await free()) === 2, 'a release of the hasty')
       if (framework === 'Express') return
-      const pages = [await fetch(`http://127.0.0.1:${app.port}/`), await fetch(`http://127.0.0.1:${app.port}/`)]
+      const pages = [await fetch(app.url), await fetch(app.url)]
       assert.equal(pages[1]!.status, 429)
       assert.match(pages[0]!.headers.get('ratelimit') ?? '', /"pages";r=0/)
     })
@@ -107,15 +97,12 @@ describe('handshakes of WebSockets', { timeout: 60_000 }, () => {
     const { limiter, lines } = await limiterOn(t, KINDS[0]!, server.port, { prefix: 'wrong:', timeoutMs: 3000 })
     const told: unknown[] = []
     const key = ({ url }: IncomingMessage) => (url === '/wrong' ? '' : 'ann')
-    const rules = [{ name: 'sockets', key, limit: '9/h' }]
-    const failing = () => {
-      throw new Error('no room')
-    }
-    const http = createServer().on('upgrade', upgrade({ limiter, rules, onError: (error) => told.push(String(error)) }, failing))
+    const failing = () => Promise.reject(new Error('no room'))
+    const http = createServer().on('upgrade', upgrade({ limiter, rules: [{ name: 'sockets', key, limit: '9/h' }], onError: (error) => told.push(String(error)) }, failing))
     const app = await listening(http)
     t.after(() => app.close())
     const failed = async (path: string) => {
-      const socket = new WebSocket(`ws://127.0.0.1:${app.port}${path}`)
+      const socket = new WebSocket(app.url + path)
       const [error] = (await once(socket, 'error')) as [Error]
       return error.message
     }
@@ -124,7 +111,7 @@ describe('handshakes of WebSockets', { timeout: 60_000 }, () => {
     assert.deepEqual(told, ["ConfigurationError: rule 'sockets': key must return a text that is not empty, or UNLIMITED, not ''", 'Error: no room'])
     assert.deepEqual(lines, [])
     // A client that does not hang up keeps no socket.
-    const stays = connect({ port: app.port, host: '127.0.0.1', allowHalfOpen: true }).resume()
+    const stays = connect({ port: Number(new URL(app.url).port), host: '127.0.0.1', allowHalfOpen: true }).resume()
     stays.write(handshake('/wrong'))
     await once(stays, 'end')
     const open = () => new Promise<number>((resolve) => http.getConnections((_error, count) => resolve(count)))

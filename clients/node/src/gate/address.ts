@@ -42,15 +42,11 @@ export function clientAddress(of: object | string | null | undefined, options: C
   return keyOf(text, bits) ?? keyOf(WITH_PORT.exec(text)?.slice(1).join('') ?? '', bits) ?? [...text].slice(0, LONGEST).join('')
 }
 
-interface Addressed {
-  ip?: unknown
-  socket?: { remoteAddress?: unknown } | undefined
-  env?: { incoming?: Addressed } | undefined
-}
+type Connected = { socket?: { remoteAddress?: unknown } }
 
 function addressOf(of: unknown): unknown {
   if (typeof of !== 'object' || of === null) return of
-  const { ip, socket, env } = of as Addressed
+  const { ip, socket, env } = of as Connected & { ip?: unknown; env?: { incoming?: Connected } }
   return ip ?? socket?.remoteAddress ?? env?.incoming?.socket?.remoteAddress
 }
 

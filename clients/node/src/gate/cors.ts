@@ -12,19 +12,14 @@ const NAMES: Readonly<Record<HeaderStyle, readonly string[]>> = {
   off: ['Retry-After'],
 }
 
-/** The header by which a browser asks whether it may send a request. */
+/** The header of a preflight. */
 export const ASKS = 'access-control-request-method'
 
-/** @param asks - the value of {@link ASKS} */
 export function isPreflight(method: string | undefined, asks: unknown): boolean {
   return method === 'OPTIONS' && asks !== undefined
 }
 
-/**
- * The headers of a response, and their names for scripts.
- *
- * @param before - the names that the response has already
- */
+/** The headers of a response, and their names beside those that it exposes before. */
 export function exposed(headers: Readonly<Fields>, style: HeaderStyle, before: unknown): Fields {
   const names = [before ?? [], NAMES[style]].flat().join(', ').split(/ *, */)
   return { ...headers, [EXPOSE]: [...new Set(names)].join(', ') }

@@ -71,9 +71,7 @@ export interface EnterOptions {
   preflight?: boolean | undefined
 }
 
-const OF_GATE: Names<GateOptions<never>> = {
-  limiter: true, rules: true, shed: true, skip: true, headers: true, preflights: true, expose: true,
-}
+const OF_GATE: Names<GateOptions<never>> = { limiter: true, rules: true, shed: true, skip: true, headers: true, preflights: true, expose: true }
 // What only the middleware has.
 const OF_WEB = { onRefused: true } as const
 const STYLES = ['draft', 'legacy', 'off']
@@ -88,8 +86,7 @@ export class Gate<R> {
   readonly #shed: Shed<R> | undefined
   readonly #skip: GateOptions<R>['skip']
   readonly #style: HeaderStyle
-  readonly #preflights: boolean
-  readonly #expose: boolean
+  readonly #cors: Pick<GateOptions<R>, 'preflights' | 'expose'>
   readonly #withLeases = new Set<string>()
   #saidTwice = false
 
@@ -120,8 +117,7 @@ export class Gate<R> {
     this.#shed = shed
     this.#skip = skip
     this.#style = headers
-    this.#preflights = preflights === true
-    this.#expose = expose === true
+    this.#cors = { preflights, expose }
     claim(limiter.connected.claims, rules)
     limiter.connected.readiness.add(rules)
   }
@@ -139,20 +135,16 @@ export class Gate<R> {
     return stack.stop(() => this.#enter(request, spent ?? {}, { stack, style: this.#style, to: this.#to }, options))
   }
 
-  /**
-   * The headers of a response, and with the option `expose` their names for scripts of other origins.
-   *
-   * @param before - the `Access-Control-Expose-Headers` that the response has already
-   */
+  /** The headers of a response. With the option `expose`, `Access-Control-Expose-Headers` is what it was before, and their names. */
   exposed(headers: Readonly<Fields>, before?: unknown): Readonly<Fields> {
-    return this.#expose ? exposed(headers, this.#style, before) : headers
+    return this.#cors.expose ? exposed(headers, this.#style, before) : headers
   }
 
   async #enter(request: R, spent: Spent, told: Told, { websocket = false, preflight = false }: EnterOptions): Promise<Passage> {
     const asked: Step[] = []
     const silent = new Set<string>()
     let wait = 0
-    if ((preflight && !this.#preflights) || (await this.#skip?.(request))) return admitted([], spent, 0, told)
+    if ((preflight && !this.#cors.preflights) || (await this.#skip?.(request))) return admitted([], spent, 0, told)
     for (const step of await this.#steps(request, told.stack, websocket)) {
       const node = this.#to.channel.nodeOf(this.#to.prefix + step.key)
       // What did not answer would not answer the other steps either.

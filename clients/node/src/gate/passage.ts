@@ -4,7 +4,7 @@ import type { Outcome } from '../call/options.js'
 import type { Decision } from '../decide/decision.js'
 import type { Connected } from '../taken/connected.js'
 import { problem, type Refusal } from './response.js'
-import type { LimitAsked, PolicyAsked } from './rules.js'
+import type { Asked } from './rules.js'
 import type { Answer, HeaderStyle, Stack } from './stack.js'
 import type { Spent, SpentOf, Step } from './steps.js'
 
@@ -115,7 +115,7 @@ export async function oneByOne(steps: readonly Step[], work: (step: Step) => Pro
   for (const step of steps) await work(step)
 }
 
-function doesCount({ name, counts }: LimitAsked | PolicyAsked, status: number | undefined, { core }: Connected): boolean {
+function doesCount({ name, counts }: Asked, status: number | undefined, { core }: Connected): boolean {
   if (status === undefined) return true
   try {
     return Boolean(counts?.(status))

@@ -45,9 +45,8 @@ interface RuleBase<R> {
    */
   counts?: ((status: number) => boolean) | undefined
   /**
-   * By how much `Retry-After` of refusals of 5 s and more differs between callers, as a part of the wait from 0 to 1. 0 by
-   * default. With 0.2 callers who must wait for 60 s are told 60 to 72 s, each always the same, so that they do not all come
-   * back in one second.
+   * By which part of a wait of 5 s and more `Retry-After` differs between callers, from 0 to 1, so that they do not all come back
+   * in one second. 0 by default. With 0.2 and a wait of 60 s each is told 60 to 72 s, always the same.
    */
   spread?: number | undefined
   /** Whether the rule is for handshakes of WebSockets too. It is by default. */
@@ -109,11 +108,13 @@ export interface PolicyAsked extends AskedBase {
   readonly policy: string
 }
 
+/** What a rule says. */
+export type Asked = LimitAsked | PolicyAsked
+
 const MOST_COST = Number.MAX_SAFE_INTEGER
 const NAME = /^[ -~]+$/
 const OF_RULE: Names<LimitRule<never> & PolicyRule<never>> = {
-  name: true, key: true, limit: true, policy: true, cost: true, estimate: true, counts: true, spread: true, websocket: true, hold: true,
-  local: true,
+  name: true, key: true, limit: true, policy: true, cost: true, estimate: true, counts: true, spread: true, websocket: true, hold: true, local: true,
 }
 
 /** Checks rules. Throws {@link ConfigurationError}, which names the rule. */
@@ -196,7 +197,7 @@ export async function askedBy<R>(
   rule: Rule<R>,
   request: R,
   keyOf: (name: string, caller: string) => string,
-): Promise<LimitAsked | PolicyAsked | undefined> {
+): Promise<Asked | undefined> {
   const { name, limit, policy, counts, hold = '10m' } = rule
   const caller = await rule.key(request)
   if (caller === UNLIMITED) return undefined

@@ -14,12 +14,12 @@ import type { Answer } from './stack.js'
 import { CallError, Unavailable } from '../errors.js'
 import type { Connected } from '../taken/connected.js'
 import { Renewal } from '../taken/renewals.js'
-import type { LimitAsked, PolicyAsked } from './rules.js'
+import type { Asked, LimitAsked, PolicyAsked } from './rules.js'
 
 /** What handlers count, by the names of the rules. */
 export type Spent = Record<string, number>
 /** What a rule's request cost in the end. Nothing: the estimate stands. */
-export type SpentOf = (asked: LimitAsked | PolicyAsked) => number | undefined
+export type SpentOf = (asked: Asked) => number | undefined
 
 /** A step of a request. */
 export interface Step {
