@@ -41,6 +41,9 @@ export interface RateLimitOptions extends GateOptions<Context> {
  * hangs up. With `@hono/node-server` that is when the response of Node.js closes, or the WebSocket, else when its body has
  * been read.
  *
+ * Handshakes of WebSockets run the handler of any `GET`, also of one that upgrades nothing. So a rule with `websocket: false` does
+ * not limit what such handlers do. Of a refusal `@hono/node-server` sends the status and the headers, and `@hono/node-ws` a 400.
+ *
  * @throws ConfigurationError if a rule is wrong
  */
 export function ratelimit(options: RateLimitOptions): MiddlewareHandler {
