@@ -662,7 +662,13 @@ class OnAsyncio(Replay):
         super().__init__(case)
 
     def made(self, options: Object) -> Any:
-        return AsyncRateLimiter(redis.asyncio.Redis(), runtime=_AsyncRuntime(self), **options)
+        runtime = _AsyncRuntime(self)
+
+        class Replayed(AsyncRateLimiter):
+            def _runtime(self) -> AsyncRuntime:
+                return runtime
+
+        return Replayed(redis.asyncio.Redis(), **options)
 
     def entered(self, thing: Any) -> Any:
         return thing.__aenter__()
@@ -759,7 +765,13 @@ class OnThreads(Replay):
         super().__init__(case)
 
     def made(self, options: Object) -> Any:
-        return RateLimiter(redis.Redis(), runtime=_Runtime(self), **options)
+        runtime = _Runtime(self)
+
+        class Replayed(RateLimiter):
+            def _runtime(self) -> Runtime:
+                return runtime
+
+        return Replayed(redis.Redis(), **options)
 
     def entered(self, thing: Any) -> Any:
         return thing.__enter__()

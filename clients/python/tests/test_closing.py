@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from both import Maker
+from both import Maker, inside
 from gates import Request, rule
 from redis_ratelimit import Concurrent
 from redis_ratelimit.gates import Passage
@@ -71,12 +71,12 @@ async def test_a_release_while_the_limiter_closes_is_not_repeated_and_one_line(
     """Such as that of a lease that was taken while the limiter closed."""
     limiter = make(timeout=0.3, breaker=None)
     lease = limiter.lease(key, 5, "1m")
-    limiter.taken.discard(await lease.__aenter__())
+    inside(limiter).taken.discard(await lease.__aenter__())
     if closed == "limiter":
         await limiter.close()
         await lease.__aexit__(None, None, None)
     else:
-        limiter.background.close()
+        inside(limiter).background.close()
         with server.frozen():
             await lease.__aexit__(None, None, None)
     assert [each.getMessage().split(": ")[1] for each in caplog.records] == ["not repeated, since the limiter closes"]

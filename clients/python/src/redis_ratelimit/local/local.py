@@ -48,7 +48,7 @@ class AsyncLocal:
         self._clock = limiter.core.clock
         self._store = Store(rate, hold, processes)
         self._place = (key_bytes(self.key), limit.words, processes), rate, processes
-        self._patience = limiter.connect_timeout + limiter.timeout
+        self._patience = limiter.patience + limiter.timeout
         self.forked()
         after_fork(self)
         limiter.core.counters.others.add(self)

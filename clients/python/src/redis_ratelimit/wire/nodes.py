@@ -10,7 +10,6 @@ from redis.asyncio import Connection, Redis, RedisCluster, SSLConnection
 
 from ..call.call import Call
 from ..call.errors import ConfigurationError
-from ..decide.errors import Closed
 from .clients import AsyncClient, wrong_client
 from .link import AsyncLink, AsyncLinks
 from .redirect import Step, routed
@@ -126,8 +125,6 @@ class AsyncClusterNodes:
 
     async def send(self, call: Call) -> object:
         """Returns the reply, or raises the error of redis-py."""
-        if self._links.closed:
-            raise Closed
         return await drive(routed(self.slots, call), self._perform)
 
     async def send_all(self, calls: Sequence[Call]) -> list[object]:
@@ -136,7 +133,7 @@ class AsyncClusterNodes:
         A call that is redirected is sent again alone.
         """
         known: list[object] = []
-        if self.slots.primaries() and not self._links.closed:
+        if self.slots.primaries():
             known = await self._links.to(self.slots.node(calls[0])).exchange_all(calls)
         replies: list[object] = []
         for number, call in enumerate(calls):

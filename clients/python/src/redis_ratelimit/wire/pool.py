@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import RLock
 from typing import Any, Protocol
 
+from ..decide.errors import Closed
 from ..decide.failure import is_lost, waits_for_another
 from .source import FULL, SPARE
 
@@ -70,6 +71,8 @@ class Pool:
             tries: How often one may still be opened if it was lost. The server is not away if it closes all of them.
         """
         with self._lock:
+            if self._closed:
+                raise Closed
             if self._free:
                 return self._free.pop(), None
             if self._open and (refused is not None or self._clock() < self._full_until):
