@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -75,28 +76,21 @@ async def test_a_connection_that_opens_while_the_limiter_closes_is_closed(
 @pytest.mark.parametrize("wait", [None, "20s"])
 def test_a_connection_that_opens_in_another_thread_is_closed(server: Server, key: str, wait: str | None) -> None:
     opening, go_on = threading.Event(), threading.Event()
-    raised: list[BaseException] = []
 
     def slowly(connection: Any) -> None:
         opening.set()
         go_on.wait()
         connection.on_connect()  # redis-py connects anew after `disconnect`
 
-    def ask() -> None:
-        try:
-            limiter.limit(key, "1/h", wait=wait)
-        except BaseException as error:
-            raised.append(error)
-
     connect: Any = slowly
     limiter = RateLimiter(redis.Redis(port=server.port, client_name=key, redis_connect_func=connect), timeout=20.0)
-    asking = threading.Thread(target=ask)
-    asking.start()
-    opening.wait()
-    limiter.close()
-    go_on.set()
-    asking.join()
-    assert [type(each) for each in raised] == [Closed]
+    with ThreadPoolExecutor() as threads:
+        asking = threads.submit(limiter.limit, key, "1/h", wait=wait)
+        opening.wait()
+        limiter.close()
+        go_on.set()
+        with pytest.raises(Closed):
+            asking.result()
     eventually(lambda: connections(server, key) == 0, "the end of the connection")
     assert not server.client.exists(key)
 
@@ -104,7 +98,6 @@ def test_a_connection_that_opens_in_another_thread_is_closed(server: Server, key
 def test_after_close_no_other_node_of_a_cluster_is_asked(cluster: Cluster, key: str) -> None:
     closing, opened = False, list[int]()
     opening, go_on = threading.Event(), threading.Event()
-    raised: list[BaseException] = []
 
     def slowly(connection: Any) -> None:
         if closing:
@@ -112,24 +105,19 @@ def test_after_close_no_other_node_of_a_cluster_is_asked(cluster: Cluster, key: 
             opening.set()
             go_on.wait()
 
-    def ask() -> None:
-        try:
-            limiter.limit(key, "1/h")
-        except BaseException as error:
-            raised.append(error)
-
     connect: Any = slowly
     client = redis.RedisCluster(host="127.0.0.1", port=cluster.port, redis_connect_func=connect)
     limiter = RateLimiter(client, timeout=20.0)
     closing = True
-    asking = threading.Thread(target=ask)
-    asking.start()
-    opening.wait()
-    limiter.close()
-    go_on.set()
-    asking.join()
+    with ThreadPoolExecutor() as threads:
+        asking = threads.submit(limiter.limit, key, "1/h")
+        opening.wait()
+        limiter.close()
+        go_on.set()
+        with pytest.raises(Closed):
+            asking.result()
     client.close()
-    assert [type(each) for each in raised] == [Closed] and len(set(opened)) == 1
+    assert len(set(opened)) == 1
 
 
 async def test_a_second_close_waits_for_the_first(make: Maker, server: Server, key: str) -> None:
