@@ -21,7 +21,7 @@ from ..wire.clients import AsyncClient
 from ..wire.nodes import drive
 from ..wire.ready import Check
 from ..wire.waits import Waits
-from .jobs import BATCH, MOST, Delays, Job, Scheduler, Timetable
+from .jobs import BATCH, MOST, Delays, Job, Timetable
 from .signals import AsyncOnce, Caller, async_caller
 from .taken import Run, Taken
 
@@ -69,7 +69,7 @@ class AsyncConnected:
         self._closing = AsyncOnce()
         self._waits = Waits(max_waits)
         timetable = Timetable(runtime.clock, self._dropped, lambda call: self.nodes.where(call))
-        self.background: Scheduler = runtime.background(timetable, self._perform)
+        self.background = runtime.background(timetable, self._perform)
         self.gates: list[Callable[[], list[Check]]] = []
         self.claims: dict[str, str] = {}
         self.nodes = runtime.nodes(redis, self.timeout, self.patience, replicas)

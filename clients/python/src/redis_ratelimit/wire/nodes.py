@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeAlias, TypeVar
 
 from redis.asyncio import Connection, Redis, RedisCluster, SSLConnection
 
@@ -13,7 +13,7 @@ from ..call.errors import ConfigurationError
 from .clients import AsyncClient, wrong_client
 from .link import AsyncLink, AsyncLinks
 from .redirect import Step, routed
-from .slots import Placed, SlotMap
+from .slots import SlotMap
 from .source import Source, server_name, source_of_cluster, source_of_server
 
 R = TypeVar("R")
@@ -33,26 +33,6 @@ async def drive(steps: Generator[S, object, R], perform: Callable[[S], Awaitable
                 step = steps.send(reply)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
-
-
-class AsyncNodes(Placed, Protocol):
-    """The servers that a limiter asks."""
-
-    async def send(self, call: Call) -> object:
-        """Returns the reply, or raises the error of redis-py."""
-        ...
-
-    async def send_all(self, calls: Sequence[Call]) -> list[object]:
-        """Sends calls for one server in a pipeline. Returns their replies. In place of a missing reply stands its error."""
-        ...
-
-    async def end_waits(self) -> None:
-        """Closes the connections of calls that wait in the server."""
-        ...
-
-    async def close(self) -> None:
-        """Closes all connections."""
-        ...
 
 
 def async_nodes_of(
@@ -171,3 +151,6 @@ class AsyncClusterNodes:
         if step.pause:
             await self._sleep(step.pause)
         return await self._links.to(step.address).exchange(step.call, step.asking)
+
+
+AsyncNodes: TypeAlias = AsyncServerNodes | AsyncClusterNodes
