@@ -11,7 +11,8 @@ from .call.adapt import Adapt, Drops
 from .call.call import Call, OpenOrClosed
 from .call.errors import ConfigurationError
 from .call.limit import LimiterLike, LimitLike, is_policy
-from .call.manner import Manner, bound
+from .call.manner import Manner
+from .call.steady import HOLD
 from .call.values import Duration, Key, Seconds, check_duration
 from .commands import AsyncCommands
 from .decide.breaker import Breaker
@@ -19,7 +20,6 @@ from .decide.core import Fail
 from .decide.decision import AskDecision, Decision, MultiDecision
 from .decide.hooks import OnDecision, OnError
 from .decide.refusals import RefusalCache
-from .local.checked import HOLD
 from .local.local import AsyncLocal, AsyncLocals
 from .runtime import AsyncRuntime
 from .taken.charge import Charge
@@ -141,8 +141,7 @@ class AsyncRateLimiter:
         """
         manner = Manner(partial, force, reserve)
         question = questions.limit(self._connected.prefix, key, limiter, cost, wait, hold, manner, tenant, weight)
-        bound(question.call, timeout, fail)
-        return await self._connected.decide(question, Decision)
+        return await self._connected.decide(question, Decision, timeout, fail)
 
     async def limits(
         self,
@@ -173,8 +172,7 @@ class AsyncRateLimiter:
             CallError: The server rejects the call.
         """
         question = questions.limits(self._connected.prefix, keys, limits, cost, wait, hold, force)
-        bound(question.call, timeout, fail)
-        return await self._connected.decide(question, MultiDecision)
+        return await self._connected.decide(question, MultiDecision, timeout, fail)
 
     async def ask(
         self,
@@ -217,8 +215,7 @@ class AsyncRateLimiter:
         question = questions.ask(
             self._connected.prefix, key, policy, cost, lease_id, keys, full, wait, hold, force, tenant, weight
         )
-        bound(question.call, timeout, fail)
-        return await self._connected.decide(question, AskDecision)
+        return await self._connected.decide(question, AskDecision, timeout, fail)
 
     async def peek(
         self,
@@ -248,13 +245,11 @@ class AsyncRateLimiter:
         """
         if is_policy(limiter_or_policy):
             question = questions.peek_policy(self._connected.prefix, key, limiter_or_policy, cost, lease_id, keys)
-            bound(question.call, timeout, fail)
-            return await self._connected.decide(question, AskDecision)
+            return await self._connected.decide(question, AskDecision, timeout, fail)
         if lease_id is not None or keys:
             raise ConfigurationError("only a policy has a lease_id and more keys")
         question = questions.peek(self._connected.prefix, key, limiter_or_policy, cost)
-        bound(question.call, timeout, fail)
-        return await self._connected.decide(question, Decision)
+        return await self._connected.decide(question, Decision, timeout, fail)
 
     async def refund(
         self,
@@ -279,8 +274,7 @@ class AsyncRateLimiter:
             CallError: The server rejects the call.
         """
         question = questions.refund(self._connected.prefix, key, limiter, cost)
-        bound(question.call, timeout, fail)
-        return await self._connected.decide(question, Decision)
+        return await self._connected.decide(question, Decision, timeout, fail)
 
     async def reset(self, key: Key) -> bool:
         """Deletes a key of the module with all its limits. Returns whether there was one.

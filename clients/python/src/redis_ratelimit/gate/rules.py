@@ -11,9 +11,8 @@ from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
 from ..call.errors import ConfigurationError
 from ..call.limit import MOST, Limit, Limiter, LimiterLike
 from ..call.rate import limiter_of
-from ..call.steady import steady_rate
+from ..call.steady import checked_limit, steady_rate
 from ..call.values import Duration, check_duration, integer, shortest, text
-from ..local.checked import checked_limit
 from ..wire.ready import Check
 from .shed import Shed
 

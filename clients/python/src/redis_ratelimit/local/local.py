@@ -10,7 +10,7 @@ from typing import TypeAlias
 from ..call import calls, questions
 from ..call.call import Call
 from ..call.limit import MOST, Limiter, LimiterLike
-from ..call.steady import SteadyRate
+from ..call.steady import SteadyRate, checked_limit
 from ..call.values import Duration, Key, Word, integer, key_bytes, prefixed
 from ..decide import replies
 from ..decide.decision import Decision
@@ -19,7 +19,6 @@ from ..decide.fork import after_fork
 from ..decide.share import Claim
 from ..taken.connected import AsyncConnected
 from ..taken.endings import Ending
-from .checked import checked_limit
 from .fetch import Fetch
 from .store import Store, Way
 

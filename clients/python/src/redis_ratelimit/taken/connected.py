@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
 from typing import TypeVar
 
-from ..call.call import Call
+from ..call.call import Call, OpenOrClosed
 from ..call.errors import ConfigurationError
+from ..call.manner import bound
 from ..call.questions import Question
 from ..call.values import Seconds, seconds
 from ..decide.breaker import Breaker
@@ -113,8 +114,11 @@ class AsyncConnected:
         with self.taken.run() as run:
             return await drive(calls, partial(self._asked, run))
 
-    async def decide(self, question: Question, kind: type[D]) -> D:
-        """Asks a question, and decides without an answer."""
+    async def decide(
+        self, question: Question, kind: type[D], timeout: Seconds | None, fail: OpenOrClosed | None
+    ) -> D:
+        """Asks a question, with a time-out of its own, and decides without an answer."""
+        bound(question.call, timeout, fail)
         known = self.core.known(question, kind)
         if known is not None:
             return known
