@@ -13,20 +13,7 @@ from redis_ratelimit.gates import Passage
 from redis_ratelimit.decide.errors import Closed
 from redis_ratelimit.gate.entrance import AsyncGate
 from redis_ratelimit.gate.entrance_threads import Gate
-from servers import BUCKET, Server, eventually, leases, remaining
-
-
-@pytest.mark.parametrize("renew", [True, False])
-async def test_close_ends_what_is_held(
-    make: Maker, server: Server, key: str, renew: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    limiter = make()
-    async with limiter.lease(key, 5, "1m", renew=renew) as lease, limiter.budget(key + ":b", BUCKET).hold(80) as held:
-        held.settle(30)
-        await limiter.close()
-        assert leases(server, key) == 0 and remaining(server, key + ":b") == 70 and not lease.held and not lease.lost
-        server.client.config_resetstat()
-    assert server.calls("rl.release") == server.calls("rl.settle") == 0 and caplog.text == ""
+from servers import BUCKET, Server, eventually, leases
 
 
 async def test_work_that_ends_after_close_names_the_cost_that_is_not_charged(
@@ -50,18 +37,6 @@ async def test_an_estimate_without_an_answer_is_settled_by_close(make: Maker, se
     await limiter.close()
     await manager.__aexit__(None, None, None)
     assert not server.client.execute_command("RL.INFO", key).get("holds")
-
-
-async def test_without_an_answer_there_is_one_line_and_the_lease_ends_by_its_ttl(
-    make: Maker, server: Server, key: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    limiter = make(timeout=0.3, breaker=None)
-    async with limiter.lease(key, 5, "1m"), limiter.lease(key, 5, "1m"):
-        with server.frozen():
-            await limiter.close()
-    assert len(caplog.records) == 1
-    line = caplog.records[0].getMessage()
-    assert line.startswith(f"RL.RELEASE 'key…' at localhost:{server.port}: not repeated, since the limiter closes: ")
 
 
 @pytest.mark.parametrize("closed", ["limiter", "background"])
