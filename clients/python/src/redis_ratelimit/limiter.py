@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
-from .call import endings, questions
+from .call import calls, endings, questions
 from .call.adapt import Adapt, Drops
 from .call.call import Call, OpenOrClosed
 from .call.errors import ConfigurationError
@@ -27,7 +27,6 @@ from .taken.connected import AsyncConnected
 from .taken.endings import Ending
 from .taken.hold import AsyncBudget
 from .taken.lease import AsyncLease
-from .taken.reset import resetting
 from .wire.clients import AsyncClient
 from .wire.ready import checks_of, readying
 from .wire.source import WAITS
@@ -283,7 +282,10 @@ class AsyncRateLimiter:
             CallError: The key is of another type.
             Unavailable: There is no answer, whatever `fail` says.
         """
-        return await self._connected.run(resetting(self._connected.prefix, key))
+        look = calls.info(self._connected.prefix, key)
+        if await self._connected.ask(look) is None:  # an error if the key is of another type
+            return False
+        return await self._connected.ask(Call(["UNLINK", *look.keys], look.keys)) == 1
 
     def local(self, key: Key, limit: LimiterLike, hold: Duration = HOLD, *, processes: int) -> AsyncLocal:
         """Returns a limit that this process answers from memory. The same arguments return the same one.

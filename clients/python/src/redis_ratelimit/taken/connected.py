@@ -114,6 +114,12 @@ class AsyncConnected:
         with self.taken.run() as run:
             return await drive(calls, partial(self._asked, run))
 
+    async def ask(self, call: Call) -> object:
+        """Sends a call."""
+        with self.taken.run() as run:
+            run.begin(call)
+            return await self._send(call)
+
     async def decide(
         self, question: Question, kind: type[D], timeout: Seconds | None, fail: OpenOrClosed | None
     ) -> D:
@@ -123,8 +129,7 @@ class AsyncConnected:
         if known is not None:
             return known
         try:
-            with self.taken.run() as run:
-                reply = await self._asked(run, question.call)
+            reply = await self.ask(question.call)
         except Unavailable as missing:
             return self.core.undecided(question, kind, missing)
         return self.core.decided(question, kind, reply)
