@@ -163,8 +163,7 @@ class AsyncRateLimiter:
             wait: How long to wait in the server until the request is admitted.
             force: Whether the cost is charged in any case, so that limits may be exceeded.
             hold: An id and a ttl, under which what is charged is held until it is settled.
-            timeout: The seconds after which this call is given up, in place of the limiter's.
-            fail: What is decided without an answer, in place of the limiter's.
+            timeout, fail: As of `limit`.
 
         Raises:
             ConfigurationError: A value is wrong.
@@ -202,10 +201,7 @@ class AsyncRateLimiter:
             wait: How long to wait in the server until the request is admitted.
             force: Whether the cost is charged in any case, so that limits may be exceeded.
             hold: An id and a ttl, under which what is charged is held until it is settled.
-            timeout: The seconds after which this call is given up, in place of the limiter's.
-            fail: What is decided without an answer, in place of the limiter's.
-            tenant: Who shares the limit fairly with other tenants while they wait.
-            weight: The share of the tenant (1 to 1000). Without it the tenant keeps the one that it has, at first 1.
+            timeout, fail, tenant, weight: As of `limit`.
 
         Raises:
             ConfigurationError: A value is wrong.
@@ -235,8 +231,7 @@ class AsyncRateLimiter:
             cost: How much the request would take.
             lease_id: The id of a lease, for policies with leases. A `Concurrent` has its own.
             keys: The keys 2, 3 and so on, for policies with limits on them.
-            timeout: The seconds after which this call is given up, in place of the limiter's.
-            fail: What is decided without an answer, in place of the limiter's.
+            timeout, fail: As of `limit`.
 
         Raises:
             ConfigurationError: A value is wrong.
@@ -265,8 +260,7 @@ class AsyncRateLimiter:
             key: The key.
             limiter: The limiter or the rate that was charged. Leases and turns are not given back in this way.
             cost: How much is given back.
-            timeout: The seconds after which this call is given up, in place of the limiter's.
-            fail: What is decided without an answer, in place of the limiter's.
+            timeout, fail: As of `limit`.
 
         Raises:
             ConfigurationError: A value is wrong.
@@ -332,10 +326,7 @@ class AsyncRateLimiter:
             renew: Whether the lease is renewed in the background every third of its ttl.
             reserved: How much of the capacity is only for critical leases.
             critical: Whether the lease may take what is reserved.
-            timeout: The seconds after which this call is given up, in place of the limiter's.
-            fail: What is decided without an answer, in place of the limiter's.
-            tenant: Who shares the limit fairly with other tenants while they wait.
-            weight: The share of the tenant (1 to 1000). Without it the tenant keeps the one that it has, at first 1.
+            timeout, fail, tenant, weight: As of `limit`.
             on_lost: Called once if the lease is lost while it is held: the `set` of an event, or the `cancel` of a task. For threads
                 it is called in a thread of the limiter.
             adapt: Whether the limit finds itself from how the work ends, at most `capacity`. Without `drops`, `slow` or
