@@ -219,8 +219,6 @@ class AsyncLink:
             await disconnect(connection)
         await opened.turn.enter(seconds)
         try:
-            if self.closed:
-                raise Closed
             await connect(connection, seconds, opened.pool.patience())
         finally:
             opened.turn.leave()
