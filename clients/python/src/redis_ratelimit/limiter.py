@@ -39,6 +39,9 @@ class AsyncRateLimiter:
     time-out and without retries, since a lost call may have been charged. Calls that wait in the server do not count among
     `max_connections`, which is 50 by default. It is an asynchronous context manager.
 
+    A method raises a `ConfigurationError` if a value is wrong, and a `CallError` if the server rejects the call, as for a key of
+    another type or without such a policy.
+
     Args:
         redis: A client of redis.asyncio, plain or of a cluster.
         prefix: What stands before each key.
@@ -133,10 +136,6 @@ class AsyncRateLimiter:
             fail: What is decided without an answer, in place of the limiter's.
             tenant: Who shares the limit fairly with other tenants while they wait.
             weight: The share of the tenant (1 to 1000). Without it the tenant keeps the one that it has, at first 1.
-
-        Raises:
-            ConfigurationError: A value is wrong.
-            CallError: The server rejects the call, as for a key of another type.
         """
         manner = Manner(partial, force, reserve)
         question = questions.limit(self._connected.prefix, key, limiter, cost, wait, hold, manner, tenant, weight)
@@ -164,10 +163,6 @@ class AsyncRateLimiter:
             force: Whether the cost is charged in any case, so that limits may be exceeded.
             hold: An id and a ttl, under which what is charged is held until it is settled.
             timeout, fail: As of `limit`.
-
-        Raises:
-            ConfigurationError: A value is wrong.
-            CallError: The server rejects the call.
         """
         question = questions.limits(self._connected.prefix, keys, limits, cost, wait, hold, force)
         return await self._connected.decide(question, MultiDecision, timeout, fail)
@@ -202,10 +197,6 @@ class AsyncRateLimiter:
             force: Whether the cost is charged in any case, so that limits may be exceeded.
             hold: An id and a ttl, under which what is charged is held until it is settled.
             timeout, fail, tenant, weight: As of `limit`.
-
-        Raises:
-            ConfigurationError: A value is wrong.
-            CallError: The server rejects the call, as without such a policy.
         """
         question = questions.ask(
             self._connected.prefix, key, policy, cost, lease_id, keys, full, wait, hold, force, tenant, weight
@@ -232,10 +223,6 @@ class AsyncRateLimiter:
             lease_id: The id of a lease, for policies with leases. A `Concurrent` has its own.
             keys: The keys 2, 3 and so on, for policies with limits on them.
             timeout, fail: As of `limit`.
-
-        Raises:
-            ConfigurationError: A value is wrong.
-            CallError: The server rejects the call.
         """
         if is_policy(limiter_or_policy):
             question = questions.peek_policy(self._connected.prefix, key, limiter_or_policy, cost, lease_id, keys)
@@ -261,10 +248,6 @@ class AsyncRateLimiter:
             limiter: The limiter or the rate that was charged. Leases and turns are not given back in this way.
             cost: How much is given back.
             timeout, fail: As of `limit`.
-
-        Raises:
-            ConfigurationError: A value is wrong.
-            CallError: The server rejects the call.
         """
         question = questions.refund(self._connected.prefix, key, limiter, cost)
         return await self._connected.decide(question, Decision, timeout, fail)
