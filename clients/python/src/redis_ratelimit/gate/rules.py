@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from enum import Enum
 from inspect import isawaitable, iscoroutine
@@ -266,15 +267,10 @@ def _caller(caller: object) -> str:
     return caller.encode(errors="backslashreplace").decode()
 
 
-class _named:
+@contextmanager
+def _named(name: str) -> Generator[None]:
     """Says in an error which rule it is about."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, ConfigurationError):
-            raise ConfigurationError(f"rule {self._name!r}: {error}") from error
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(f"rule {name!r}: {error}") from error
