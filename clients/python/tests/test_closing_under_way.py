@@ -46,6 +46,18 @@ async def test_a_call_whose_connection_opens_is_not_sent_after_close(
         assert not server.client.exists(key)
 
 
+async def test_a_call_that_gives_back_is_sent_though_the_limiter_closes(make: Maker, server: Server, key: str) -> None:
+    with Proxy(server.port, b"SETINFO") as proxy:
+        limiter = make(port=proxy.port, timeout=20.0)
+        refunding = asyncio.create_task(limiter.refund(key, "1/h"))
+        await asyncio.to_thread(eventually, lambda: proxy.connections, "the connection")
+        closing = asyncio.create_task(limiter.close())
+        await asyncio.to_thread(eventually, lambda: inside(limiter).taken.closed, "the beginning of close")
+        proxy.let_go()
+        assert (await refunding).answered
+        await closing
+
+
 def connections(server: Server, name: str) -> int:
     return [each["name"] for each in server.client.client_list()].count(name)
 
