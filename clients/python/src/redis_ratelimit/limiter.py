@@ -131,7 +131,7 @@ class AsyncRateLimiter:
             partial: Whether as much is charged as fits. `granted` says how much that is.
             force: Whether the cost is charged in any case, so that the limit may be exceeded.
             reserve: Whether the cost is booked ahead: True, or the longest time ahead. `retry_after` says when to begin.
-            hold: An id and a ttl, under which what is charged is held until it is settled.
+            hold: An id for each piece of work and a ttl, under which what is charged is held until it is settled.
             timeout: The seconds after which this call is given up, in place of the limiter's.
             fail: What is decided without an answer, in place of the limiter's.
             tenant: Who shares the limit fairly with other tenants while they wait.
@@ -161,7 +161,7 @@ class AsyncRateLimiter:
             cost: How much the request takes of limits without a cost of their own.
             wait: How long to wait in the server until the request is admitted.
             force: Whether the cost is charged in any case, so that limits may be exceeded.
-            hold: An id and a ttl, under which what is charged is held until it is settled.
+            hold: An id for each piece of work and a ttl, under which what is charged is held until it is settled.
             timeout, fail: As of `limit`.
         """
         question = questions.limits(self._connected.prefix, keys, limits, cost, wait, hold, force)
@@ -195,7 +195,7 @@ class AsyncRateLimiter:
             full: Whether the decision has the answer of each limit.
             wait: How long to wait in the server until the request is admitted.
             force: Whether the cost is charged in any case, so that limits may be exceeded.
-            hold: An id and a ttl, under which what is charged is held until it is settled.
+            hold: An id for each piece of work and a ttl, under which what is charged is held until it is settled.
             timeout, fail, tenant, weight: As of `limit`.
         """
         question = questions.ask(
