@@ -2,8 +2,8 @@
 
 One rule says what happens to them when the limiter closes. A new call raises `Closed`, unless it gives something back. A call
 that waits in the server ends with `Closed`, because it might wait for long, and so does a call that takes something and is not
-sent yet. All other calls have until the time-out. What they are granted is given back, because `close` does not end what is
-taken after it began.
+sent yet. All other calls have until the time-out. A lease or a hold that they are granted is given back by itself, because `close`
+ends only what was taken before it began: `add` says so, and the caller gets `Closed`.
 
 The limiter may be closed in the middle of one of its own calls, as by a signal handler. So `close` does not wait for the thread
 or the task that closes, and a lock may be taken again by the thread that has it."""
