@@ -20,11 +20,17 @@ for (const kind of KINDS) {
     test('comes after the replies to what is under way', async (t) => {
       const { limiter } = await limiterOn(t, kind, server.port, { timeoutMs: 20000 })
       await limiter.limit(key(), '9/h')
+      const checked = await limiterOn(t, kind, server.port, { timeoutMs: 20000 })
+      await checked.limiter.ready()
       server.process.kill('SIGSTOP')
       const calls = Array.from({ length: 3 }, () => limiter.limit(key(), '9/h'))
-      const closed = limiter.close()
+      const ready = checked.limiter.ready({ limits: ['9/h'] })
+      // Until then its call is not sent.
+      await new Promise(setImmediate)
+      const closed = Promise.all([limiter.close(), checked.limiter.close()])
       setTimeout(() => server.process.kill('SIGCONT'), 100)
       assert((await Promise.all(calls)).every(({ answered }) => answered))
+      assert.equal(await ready, true)
       await closed
       await assert.rejects(limiter.limit(key(), '9/h'), CLOSED)
     })

@@ -5,13 +5,13 @@ import { Questions, type Question } from '../call/questions.js'
 import type { Settings } from '../call/settings.js'
 import { Core, type DecisionOf } from '../decide/core.js'
 import type { Hooks } from '../decide/hooks.js'
-import { Closed, Unavailable } from '../errors.js'
+import { CallError, Closed, Unavailable } from '../errors.js'
 import type { Runtime } from '../runtime.js'
 import { Channel, type SendOptions } from '../wire/channel.js'
 import type { OwnClient } from '../wire/own.js'
 import { Readiness } from '../wire/ready.js'
 import { Background } from './background.js'
-import { Ending, type EndingOptions } from './endings.js'
+import { Ending, type EndingOptions, type Outcome } from './endings.js'
 import { AllTaken } from './taken.js'
 
 // What gives something back: a call that was refused before may be admitted now. Allowed while the limiter closes.
@@ -37,9 +37,9 @@ export class Connected implements Sender {
     this.core = new Core(settings, () => runtime.now(), hooks)
     this.channel = new Channel(connect, settings, this.core, runtime)
     this.questions = new Questions(this.prefix, settings.cache)
-    this.readiness = new Readiness(this.channel, this.prefix)
+    this.readiness = new Readiness(this.channel, this.prefix, (call, options) => this.send(call, options))
     this.taken = new AllTaken(() => runtime.now())
-    this.#background = new Background((call) => this.send(call), this.core, runtime)
+    this.#background = new Background((call) => this.outcome(call), this.core, runtime)
   }
 
   get keyPrefix(): string {
@@ -79,6 +79,14 @@ export class Connected implements Sender {
       this.#underWay -= 1
       if (this.#underWay === 0) this.#idle()
     }
+  }
+
+  /** Sends a call, and returns what came of it. Nothing if the limiter is closed. */
+  outcome(call: Call): Promise<Outcome | undefined> {
+    return this.send(call).then(
+      (reply) => ({ reply }),
+      (error: unknown) => (error instanceof Unavailable || error instanceof CallError ? error : undefined),
+    )
   }
 
   /**
@@ -122,10 +130,16 @@ export class Connected implements Sender {
     this.channel.endWaits()
     this.#background.stop()
     await this.taken.end()
-    if (this.#underWay > 0) await new Promise<void>((resolve) => (this.#idle = resolve))
-    // The callers have their replies one turn later, and give back what they were granted.
-    await new Promise<void>((resolve) => this.runtime.soon(resolve))
-    await this.#background.close()
-    await this.channel.close()
+    await this.#whenIdle()
+    await this.#background.tryOnceMore()
+    this.channel.close()
+  }
+
+  // Callers have their replies one turn later, and give back what they were granted.
+  async #whenIdle(): Promise<void> {
+    do {
+      if (this.#underWay > 0) await new Promise<void>((resolve) => (this.#idle = resolve))
+      await new Promise<void>((resolve) => this.runtime.soon(resolve))
+    } while (this.#underWay > 0)
   }
 }
