@@ -2,6 +2,7 @@
 
 /** Leases: at most n pieces of work at a time. A lease is renewed while it is held, and released on every path. */
 
+import type { Call } from '../call/call.js'
 import { release } from '../call/endings.js'
 import type { LeaseOptions, Outcome } from '../call/options.js'
 import { span } from '../call/settings.js'
@@ -58,19 +59,21 @@ export class Lease {
 
   /** Extends the lease to a whole ttl from now. Returns whether it is still held. */
   async renew(): Promise<boolean> {
-    if (this.decision.answered && this.#released === undefined) await this.#renewal.renew()
+    if (this.decision.answered && !this.lost && this.#released === undefined) await this.#renewal.renew()
     return this.held
   }
 
   /**
-   * Ends the lease, also one that is lost: the server may have it still. Waits at most for the limiter's time-out, and never
-   * throws: a release without an answer is repeated in the background.
+   * Ends the lease, also one that is lost: the server may have it still. Waits at most for the limiter's time-out, and does not
+   * throw without an answer: the release is then repeated in the background.
    *
    * @param outcome - with `adapt`: how the work ended
+   * @throws {@link ConfigurationError} if the outcome is none
    */
-  release(outcome: Outcome = 'OK'): Promise<void> {
-    this.#released ??= this.#release(this.#adapts ? outcome : 'OK')
-    return this.#released
+  async release(outcome: Outcome = 'OK'): Promise<void> {
+    const call = release(this.#to.prefix, [this.key], this.id, this.#adapts ? outcome : 'OK')
+    this.#released ??= this.#release(call)
+    await this.#released
   }
 
   /** The same as {@link release}, for `await using`. */
@@ -78,12 +81,12 @@ export class Lease {
     await this.release()
   }
 
-  async #release(outcome: Outcome): Promise<void> {
+  async #release(call: Call): Promise<void> {
     this.#renewal.stop()
     // What may have been taken without an answer is being released since then.
     if (!this.decision.answered) return
     this.#to.taken.delete(this.#taken)
-    await this.#to.end(release(this.#to.prefix, [this.key], this.id, outcome), { ttl: this.#renewal.ttl, certain: true })
+    await this.#to.end(call, { ttl: this.#renewal.ttl, certain: true })
   }
 }
 
