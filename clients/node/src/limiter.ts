@@ -197,7 +197,7 @@ export class RateLimiter {
     } catch (wrong) {
       const call = this.connected.call('RL.CONCURRENT').key(key)
       const why = wrong instanceof Error ? `${wrong.name}: ${wrong.message}` : String(wrong)
-      this.connected.core.log.about(call, this.connected.channel.nodeOf(call.keys[0]), 'drops failed', why)
+      this.connected.note(call, 'drops failed', why)
       return 'IGNORE'
     }
   }

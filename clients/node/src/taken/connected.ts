@@ -111,6 +111,11 @@ export class Connected implements Sender {
     }
   }
 
+  /** Writes what became of a call. */
+  note(call: Call, what: string, why: string): void {
+    this.core.log.about(call, this.channel.nodeOf(call.keys[0]), what, why)
+  }
+
   /** Ends what was taken. Repeated in the background until that is certain. Never throws. */
   end(call: Call, options: EndingOptions): Promise<void> {
     return this.#background.end(new Ending(call, options, this.core.log, this.runtime.now()))

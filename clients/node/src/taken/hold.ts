@@ -29,7 +29,9 @@ const NAMES: Names<HoldCallOptions> = { ...OF_CALL, ...OF_TENANT, wait: true }
 /** A charge that is settled at its end. */
 export class Hold {
   readonly #settle: (cost: number) => Promise<void>
+  readonly #note: (why: string) => void
   #actual: number | undefined
+  #closedAt: number | undefined
   #ended: Promise<void> | undefined
 
   /** @internal */
@@ -41,8 +43,10 @@ export class Hold {
     /** What the server replied. */
     readonly decision: Decision,
     settle: (cost: number) => Promise<void>,
+    note: (why: string) => void = () => {},
   ) {
     this.#settle = settle
+    this.#note = note
   }
 
   /** Whether the server has said that the estimate is held. */
@@ -78,8 +82,16 @@ export class Hold {
     await this.end()
   }
 
+  /** @internal Settles because the limiter closes. */
+  close(): Promise<void> {
+    this.#closedAt = this.#actual ?? this.estimate
+    return this.end()
+  }
+
   #end(unless: number): Promise<void> {
-    this.#ended ??= this.#settle(this.#actual ?? unless)
+    const cost = this.#actual ?? unless
+    if (this.#closedAt !== undefined && this.#closedAt !== cost) this.#note(`the limiter has settled ${this.#closedAt}, not ${cost}`)
+    this.#ended ??= this.#settle(cost)
     return this.#ended
   }
 }
@@ -181,11 +193,12 @@ export class Budget {
       throw error
     }
     if (error?.maybeSent === false) return new Hold(id, estimate, decision, async () => undefined)
-    const taken: Taken = { until, end: () => hold.end() }
-    const hold = new Hold(id, estimate, decision, (cost) => {
+    const taken: Taken = { until, end: () => hold.close() }
+    const end = (cost: number) => {
       this.#to.taken.delete(taken)
       return settled(cost, decision.answered)
-    })
+    }
+    const hold = new Hold(id, estimate, decision, end, (why) => this.#to.note(question.call, 'settled when the limiter closed', why))
     this.#to.taken.add(taken)
     if (this.#to.isClosed) {
       await hold.cancel()
