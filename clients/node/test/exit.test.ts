@@ -5,7 +5,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { resolve } from 'node:path'
 import { after, before, describe, test, type TestContext } from 'node:test'
-import { startCluster, startServer, type Server } from './servers.js'
+import { onServer } from './limiters.js'
+import { startCluster, type Server } from './servers.js'
 
 const CLIENTS = {
   ioredis: `import { Redis } from 'ioredis'; const redis = new Redis(port); const end = () => redis.disconnect()`,
@@ -39,11 +40,7 @@ const SILENT = `
   end()
   console.log('closed')`
 
-describe('a process', () => {
-  let server: Server
-  before(async () => (server = await startServer()))
-  after(() => server?.stop())
-
+onServer('a process', (server) => {
   for (const [name, client] of Object.entries(CLIENTS)) {
     test(`that uses ${name} exits`, async (t) => {
       const values = `const [port, server, name] = [${server.port}, ${server.process.pid}, '${name}']`

@@ -1,8 +1,26 @@
-/** Limiters of a test, which end with it. */
+/** Limiters of a test, which end with it, and the servers of several tests. */
 
-import type { TestContext } from 'node:test'
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, describe, type TestContext } from 'node:test'
 import { RateLimiter, type RateLimiterOptions } from 'redis-ratelimit'
-import type { Kind, MakeOptions } from './kinds.js'
+import { KINDS, type Kind, type MakeOptions } from './kinds.js'
+import { startServer, until, type Server } from './servers.js'
+
+/** Tests on a server of their own. It is there when they run. */
+export function onServer(what: string, tests: (server: Server) => void, prepare: (server: Server) => unknown = () => {}): void {
+  describe(what, () => {
+    const server = {} as Server
+    before(async () => void (await prepare(Object.assign(server, await startServer()))))
+    after(() => server.stop?.())
+    tests(server)
+  })
+}
+
+/** The same with each client. */
+export function eachKind(what: string, tests: (kind: Kind, server: Server) => void, prepare?: (server: Server) => unknown): void {
+  for (const kind of KINDS) onServer(`${what}, ${kind.name}`, (server) => tests(kind, server), prepare)
+}
 
 /** A limiter on a client of this kind, and the lines of its log. */
 export async function limiterOn(
@@ -43,4 +61,17 @@ export function limiterOf(t: TestContext, made: Awaited<ReturnType<Kind['client'
     made.close()
   })
   return { limiter, lines, raw: made.raw }
+}
+
+/** A limiter answers limits, a check, leases, and more waits than a pool has clients: they have connections of their own. */
+export async function works(limiter: RateLimiter, cli: Server['cli']): Promise<void> {
+  const [user, room, lease] = [randomUUID(), randomUUID(), { capacity: 1, ttl: '30s' }]
+  for (const allowed of [true, false]) assert.equal((await limiter.limit(user, '1/h')).allowed, allowed)
+  assert.equal(await limiter.ready({ limits: ['10/s'] }), true)
+  const first = await limiter.lease(room, lease)
+  const waits = Array.from({ length: 5 }, () => limiter.lease(room, { ...lease, wait: '20s' }, ({ held }) => held))
+  await until(async () => (await cli('INFO', 'ratelimit')).includes('ratelimit_waiting:5'), 'five waits')
+  assert.equal((await limiter.limit(randomUUID(), '1/h')).answered, true)
+  await first.release()
+  assert.deepEqual(await Promise.all(waits), [true, true, true, true, true])
 }

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { Commands } from 'redis-ratelimit'
 import { KINDS } from './kinds.js'
-import { limiterOf } from './limiters.js'
+import { limiterOf, works } from './limiters.js'
 import { startServer, until, type Server } from './servers.js'
 
 const key = () => `user:${randomUUID()}`
@@ -27,19 +27,7 @@ for (const { name, pool, hasKeyPrefix } of KINDS) {
       t.after(() => made.close())
       const before = await connections()
       const { limiter } = limiterOf(t, made, {})
-      const user = key()
-      assert.deepEqual((await limiter.limit(user, '1/h')).allowed, true)
-      assert.deepEqual((await limiter.limit(user, '1/h')).allowed, false)
-      assert.equal(await limiter.ready({ limits: ['10/s'] }), true)
-      const room = key()
-      const lease = { capacity: 1, ttl: '30s' }
-      const first = await limiter.lease(room, lease)
-      // More than the pool has clients: waits are on connections of their own.
-      const waits = Array.from({ length: 5 }, () => limiter.lease(room, { ...lease, wait: '20s' }, ({ held }) => held))
-      await until(async () => (await cli('INFO', 'ratelimit')).includes('ratelimit_waiting:5'), 'five waits')
-      assert.equal((await limiter.limit(key(), '1/h')).answered, true)
-      await first.release()
-      assert.deepEqual(await Promise.all(waits), [true, true, true, true, true])
+      await works(limiter, cli)
       await limiter.close()
       await until(async () => (await connections()) === before, 'the end of all connections')
     })

@@ -2,19 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { test } from 'node:test'
 import { Redis } from 'ioredis'
 import { createClient, RESP_TYPES } from 'redis'
 import { Commands, Rate, RateLimiter, TokenBucket, type RedisClient } from 'redis-ratelimit'
 import { KINDS } from './kinds.js'
-import { limiterOn } from './limiters.js'
-import { startServer, type Server } from './servers.js'
+import { limiterOn, onServer } from './limiters.js'
 
-describe('large counts', () => {
-  let server: Server
-  before(async () => (server = await startServer()))
-  after(() => server?.stop())
-
+onServer('large counts', (server) => {
   for (const kind of KINDS) {
     test(`with ${kind.name} are those of the server`, async (t) => {
       const { limiter } = await limiterOn(t, kind, server.port)
@@ -24,11 +19,7 @@ describe('large counts', () => {
   }
 })
 
-describe('types of replies that an application has chosen', () => {
-  let server: Server
-  before(async () => (server = await startServer()))
-  after(() => server?.stop())
-
+onServer('types of replies that an application has chosen', (server) => {
   const clients = {
     async 'node-redis'(port: number) {
       const typeMapping = {

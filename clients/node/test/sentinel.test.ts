@@ -6,7 +6,7 @@ import type { EventEmitter } from 'node:events'
 import { after, before, describe, test } from 'node:test'
 import { Commands } from 'redis-ratelimit'
 import { GROUP, KINDS } from './kinds.js'
-import { limiterOf } from './limiters.js'
+import { limiterOf, works } from './limiters.js'
 import { startServer, until, type Server } from './servers.js'
 
 const key = () => `user:${randomUUID()}`
@@ -80,17 +80,7 @@ describe('a primary that sentinels name', () => {
       const connections = async () => (await primary.cli('CLIENT', 'LIST', 'TYPE', 'normal')).trim().split('\n').length
       const before = await connections()
       const { limiter } = limiterOf(t, made, {})
-      const user = key()
-      assert.equal((await limiter.limit(user, '1/h')).allowed, true)
-      assert.equal((await limiter.limit(user, '1/h')).allowed, false)
-      assert.equal(await limiter.ready({ limits: ['10/s'] }), true)
-      const room = key()
-      const first = await limiter.lease(room, lease)
-      const waits = Array.from({ length: 5 }, () => limiter.lease(room, { ...lease, wait: '20s' }, ({ held }) => held))
-      await until(async () => (await primary.cli('INFO', 'ratelimit')).includes('ratelimit_waiting:5'), 'five waits')
-      assert.equal((await limiter.limit(key(), '1/h')).answered, true)
-      await first.release()
-      assert.deepEqual(await Promise.all(waits), [true, true, true, true, true])
+      await works(limiter, primary.cli)
       await limiter.close()
       await until(async () => (await connections()) <= before, 'the end of all connections')
     })
