@@ -95,7 +95,7 @@ export class IoredisClusterSender implements Sender {
  * `Command` is exported, but the application's copy cannot be imported from here. `call` makes one of that copy's class and
  * passes it to `sendCommand` of its `this`. So `call` gets a `this` that returns it.
  */
-async function sendCommand(redis: Ioredis | IoredisCluster, call: Call): Promise<unknown> {
+export async function sendCommand(redis: Ioredis | IoredisCluster, call: Call): Promise<unknown> {
   const taker = redis as unknown as Taker
   const catcher = { options: {}, sendCommand: (command: Command) => command }
   const command = Reflect.apply(taker.call, catcher, [...call.words]) as unknown as Partial<Command>
