@@ -4,6 +4,7 @@ import { Call, type Sender } from '../call/call.js'
 import { Questions, type Question } from '../call/questions.js'
 import type { Settings } from '../call/settings.js'
 import { Core, type DecisionOf } from '../decide/core.js'
+import { Refused } from '../decide/decision.js'
 import type { Hooks } from '../decide/hooks.js'
 import { CallError, Closed, Unavailable } from '../errors.js'
 import type { Runtime } from '../runtime.js'
@@ -109,6 +110,31 @@ export class Connected implements Sender {
       if (!(error instanceof Unavailable)) throw error
       return core.undecided(question, error, isCounted, runtime.now() - since)
     }
+  }
+
+  /**
+   * Asks for what must be ended. Throws if its work must not begin.
+   *
+   * @param undo - ends what may have been taken all the same. `isGivenUp`: its caller gave up, or `close` ended its wait
+   */
+  async take<A>(question: Question<A>, undo: (isGivenUp: boolean) => void): Promise<DecisionOf<A>> {
+    const { signal } = question
+    signal?.throwIfAborted()
+    this.throwIfClosed()
+    let decision: DecisionOf<A>
+    try {
+      decision = await this.decide(question)
+    } catch (error) {
+      if (signal?.aborted || this.#isClosed) undo(true)
+      throw error
+    }
+    const { allowed, error } = decision
+    if (error === undefined && !allowed) throw new Refused(decision)
+    if (error !== undefined && !allowed) {
+      if (error.maybeSent) undo(false)
+      throw error
+    }
+    return decision
   }
 
   /** Writes what became of a call. */

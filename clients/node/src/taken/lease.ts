@@ -6,7 +6,7 @@ import type { Call } from '../call/call.js'
 import { release } from '../call/endings.js'
 import type { LeaseOptions, Outcome } from '../call/options.js'
 import { span } from '../call/settings.js'
-import { Refused, type Decision } from '../decide/decision.js'
+import type { Decision } from '../decide/decision.js'
 import { blocked } from '../wire/waits.js'
 import type { Connected } from './connected.js'
 import { Renewal } from './renewals.js'
@@ -95,27 +95,14 @@ export async function acquire(to: Connected, key: string, options: LeaseOptions)
   const { runtime } = to
   const id = runtime.id()
   const question = to.questions.lease(key, id, options)
-  const { signal } = options
-  signal?.throwIfAborted()
-  to.throwIfClosed()
   const asked = runtime.now()
   const ttl = blocked(question.call) + span('ttl', options.ttl)
   // No work was done under it.
   const undone = release(to.prefix, [key], id, options.adapt ? 'IGNORE' : 'OK')
-  const undo = (isGivenUp = false) => void to.end(undone, { ttl, certain: false, isGivenUp })
-  let decision: Decision
-  try {
-    decision = await to.decide(question)
-  } catch (error) {
-    // Given up, or its wait was ended by `close`. It may be granted all the same.
-    if (signal?.aborted || to.isClosed) undo(true)
-    throw error
-  }
-  if (decision.answered && !decision.allowed) throw new Refused(decision)
-  const { error } = decision
+  const undo = (isGivenUp: boolean) => void to.end(undone, { ttl, certain: false, isGivenUp })
+  const decision = await to.take(question, undo)
   // The work does not count on it, so it is released at once.
-  if (error?.maybeSent) undo()
-  if (error !== undefined && !decision.allowed) throw error
+  if (decision.error?.maybeSent) undo(false)
   // A lease begins when it is granted. If that was after a wait, it is not known when.
   const since = question.call.block === undefined ? asked : runtime.now()
   const lease = new Lease(to, key, id, decision, new Renewal(to, key, options.ttl, id, since), options)
