@@ -1,6 +1,5 @@
 /** The steps of a request: each can be asked, undone, and ended after the response. */
 
-import type { Call } from '../call/call.js'
 import { release, settleLimits, settlePolicy } from '../call/endings.js'
 import { can } from '../call/facts.js'
 import { Limit } from '../call/limit.js'
@@ -11,7 +10,7 @@ import { span } from '../call/settings.js'
 import type { Limiter } from '../call/values.js'
 import type { Decision } from '../decide/decision.js'
 import type { Answer } from './stack.js'
-import { CallError, Unavailable } from '../errors.js'
+import { CallError } from '../errors.js'
 import type { Connected } from '../taken/connected.js'
 import { Renewal } from '../taken/renewals.js'
 import type { LimitAsked, PolicyAsked } from './rules.js'
@@ -141,7 +140,7 @@ export class MultiStep implements Step {
     const charged = this.asked.filter(isRefunded)
     if (this.#charge !== 'certain' || charged.length === 0) return
     const call = this.to.call('RL.MULTIREFUND').numbered(charged.map(({ key }) => key))
-    await once(this.to, call.limits(charged.map(({ limiter, cost }, i) => limitOn(i + 1, limiter, cost))))
+    await this.to.giveBack(call.limits(charged.map(({ limiter, cost }, i) => limitOn(i + 1, limiter, cost))))
   }
 }
 
@@ -188,7 +187,7 @@ export class PolicyStep implements Step {
     await this.#settle(0)
     // The server refunds no policy with leases.
     if (this.#charge !== 'certain' || estimate !== undefined || this.#leaseId !== undefined || cost === 0) return
-    await once(this.to, this.to.call('RL.ASKREFUND').key(key).value(policy).option('COST', cost === 1 ? undefined : cost))
+    await this.to.giveBack(this.to.call('RL.ASKREFUND').key(key).value(policy).option('COST', cost === 1 ? undefined : cost))
   }
 
   async end(spentOf: SpentOf): Promise<void> {
@@ -232,10 +231,4 @@ function counted(spent: number | undefined, estimate: number): number {
 
 function isReply(error: unknown, end: string): error is CallError {
   return error instanceof CallError && error.reply.endsWith(end)
-}
-
-async function once(to: Connected, call: Call): Promise<void> {
-  await to.send(call).catch((error: unknown) => {
-    if (error instanceof Unavailable || error instanceof CallError) to.core.log.failed(call, 'not given back', error)
-  })
 }

@@ -90,6 +90,12 @@ export class Connected implements Sender {
     )
   }
 
+  /** Gives something back. Never throws, and does not repeat it: it might give back twice. */
+  async giveBack(call: Call): Promise<void> {
+    const outcome = await this.outcome(call)
+    if (outcome instanceof Error) this.core.log.failed(call, 'not given back', outcome)
+  }
+
   /**
    * Asks. Throws what is not a lack of an answer: a wrong call, or the reason of the signal.
    *
