@@ -9,11 +9,9 @@ import { quiet } from './rate-limiter-flexible.clients.js'
 /** The request of these tests says who asks. */
 export interface Asking {
   user?: string
-  team?: string
 }
 
 export const user = ({ user }: Asking) => user ?? UNLIMITED
-export const team = ({ team }: Asking) => team ?? UNLIMITED
 
 let number = 0
 
@@ -33,7 +31,6 @@ export function gateOn(t: TestContext, port: number, rules: Rule<Asking>[], { sh
     redis.disconnect()
     await limiter.close()
   })
-  const info = async (key: string) => String(await redis.call('RL.INFO', prefix + key))
   const left = async (key: string, ...words: (string | number)[]) => ((await redis.call('RL.PEEK', prefix + key, ...words, 'COST', 0)) as number[])[2]
-  return { gate: new Gate<Asking>({ limiter, rules, shed }), limiter, lines, info, left }
+  return { gate: new Gate<Asking>({ limiter, rules, shed }), limiter, lines, left }
 }
