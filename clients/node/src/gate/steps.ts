@@ -11,6 +11,7 @@ import type { Limiter } from '../call/values.js'
 import type { Decision } from '../decide/decision.js'
 import type { Answer } from './stack.js'
 import { CallError } from '../errors.js'
+import type { Local } from '../local/local.js'
 import type { Connected } from '../taken/connected.js'
 import { Renewal } from '../taken/renewals.js'
 import type { LimitAsked, PolicyAsked } from './rules.js'
@@ -216,6 +217,31 @@ export class PolicyStep implements Step {
     const times = { ttl: span('hold', hold), certain: this.#charge === 'certain' }
     await this.to.end(settlePolicy(this.to.prefix, key, policy, this.id, cost, { leaseId: this.#leaseId }), times)
   }
+}
+
+/** What a rule takes from memory. It is given back if another step refuses. */
+export class LocalStep implements Step {
+  answers: readonly Answer[] = []
+  readonly isOpen = false
+  #decision: Decision | undefined
+
+  constructor(private readonly local: Local, private readonly name: string, private readonly cost: number) {}
+
+  get key(): string {
+    return this.local.key
+  }
+
+  async ask(): Promise<Decision> {
+    this.#decision = await this.local.take(this.cost)
+    this.answers = [[this.name, this.#decision]]
+    return this.#decision
+  }
+
+  async undo(): Promise<void> {
+    if (this.#decision?.allowed) await this.local.giveBack(this.cost, this.#decision)
+  }
+
+  async end(): Promise<void> {}
 }
 
 /** A limit for one key. The cost of a limit that does not say is 1. */

@@ -1,7 +1,4 @@
-/**
- * The way to the server: a connection, time-outs, and queues. It asks {@link Core} and {@link Health} what a reply or its
- * lack means.
- */
+/** The way to the server: a connection, time-outs, and queues. {@link Core} and {@link Node} know what the lack of a reply means. */
 
 import type { Call, Sender } from '../call/call.js'
 import type { Settings } from '../call/settings.js'
