@@ -4,8 +4,9 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, type TestContext } from 'node:test'
 import { RateLimiter, type RateLimiterOptions } from 'redis-ratelimit'
+import { slot } from '../dist/wire/slots.js'
 import { KINDS, type Kind, type MakeOptions } from './kinds.js'
-import { startServer, until, type Server } from './servers.js'
+import { startCluster, startServer, until, type Server } from './servers.js'
 
 /** Tests on a server of their own. It is there when they run. */
 export function onServer(what: string, tests: (server: Server) => void, prepare: (server: Server) => unknown = () => {}): void {
@@ -17,7 +18,25 @@ export function onServer(what: string, tests: (server: Server) => void, prepare:
   })
 }
 
-/** The same with each client. */
+/** Tests on a cluster of their own, whose nodes have the slots in order. */
+export function onCluster(what: string, tests: (nodes: Server[]) => void, options: Parameters<typeof startCluster>[0] = {}): void {
+  describe(what, () => {
+    const nodes: Server[] = []
+    before(async () => void nodes.push(...(await startCluster(options)).nodes))
+    after(() => Promise.all(nodes.map((node) => node.stop())))
+    tests(nodes)
+  })
+}
+
+/** A new key of a node of a cluster of three. */
+export function keyOf(node: number): string {
+  for (;;) {
+    const key = `user:${randomUUID()}`
+    if (Math.floor((slot(key) * 3) / 16384) === node) return key
+  }
+}
+
+/** Tests with each client, on a server of its own. */
 export function eachKind(what: string, tests: (kind: Kind, server: Server) => void, prepare?: (server: Server) => unknown): void {
   for (const kind of KINDS) onServer(`${what}, ${kind.name}`, (server) => tests(kind, server), prepare)
 }

@@ -2,24 +2,15 @@
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, describe, test, type TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { FixedWindow, Unavailable } from 'redis-ratelimit'
-import { slot } from '../dist/wire/slots.js'
 import { KINDS, type Kind, type MakeOptions } from './kinds.js'
-import { eachKind, limiterOn, limiterOnCluster } from './limiters.js'
-import { startCluster, until, type Server } from './servers.js'
+import { eachKind, keyOf, limiterOn, limiterOnCluster, onCluster } from './limiters.js'
+import { until, type Server } from './servers.js'
 
 const hour = new FixedWindow(1000, '1h')
-const THIRD = Math.ceil(16384 / 3)
-// The nodes have the slots in order.
-const keyOf = (node: number): string => {
-  for (;;) {
-    const key = `user:${randomUUID()}`
-    if (Math.floor(slot(key) / THIRD) === node) return key
-  }
-}
 
 /** The first nodes of a cluster lose their connections, and answer nothing for a second. */
 async function connectsSlowly(t: TestContext, kind: Kind, nodes: readonly Server[], count: number, client: MakeOptions = {}) {
@@ -40,12 +31,7 @@ async function connectsSlowly(t: TestContext, kind: Kind, nodes: readonly Server
   assert.deepEqual((await Promise.all(calls)).map(({ error }) => error), Array(5).fill(undefined))
 }
 
-describe('a cluster with a silent primary', () => {
-  let nodes: Server[] = []
-  let stop = async () => {}
-  before(async () => ({ nodes, stop } = await startCluster()))
-  after(() => stop())
-
+onCluster('a cluster with a silent primary', (nodes) => {
   for (const kind of KINDS) {
     test(`has an open breaker for that one only, with ${kind.name}`, async (t) => {
       const breaker = { failures: 2, cooldownMs: 60000 }
