@@ -5,20 +5,11 @@
 import { checkFunction, checkList, known, type Names } from './call/arguments.js'
 import * as endings from './call/endings.js'
 import type { LimitLike } from './call/limit.js'
-import type {
-  AskCallOptions,
-  BudgetOptions,
-  LeaseOptions,
-  LimitCallOptions,
-  LimitsCallOptions,
-  Outcome,
-  PeekCallOptions,
-  RefundOptions,
-  SettleAskOptions,
-  SettleOptions,
-  UndoOptions,
-} from './call/options.js'
 import { costWord, outcomeOf } from './call/options.js'
+import type {
+  AskCallOptions, BudgetOptions, LeaseOptions, LimitCallOptions, LimitsCallOptions, Outcome, PeekCallOptions, RefundOptions,
+  SettleAskOptions, SettleOptions, UndoOptions,
+} from './call/options.js'
 import { checkedMore, checkKeysAndLimits, idWord, policyWord } from './call/questions.js'
 import type { LimiterLike } from './call/rate.js'
 import { settings, span, type SettingsOptions } from './call/settings.js'

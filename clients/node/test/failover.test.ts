@@ -47,11 +47,7 @@ onCluster('a cluster with a replica', (nodes) => {
       const replica = nodes[3]!
       const { limiter } = await limiterOnCluster(t, kind, nodes[1]!.port, { readFromReplicas: true })
       await limiter.commands.policySet('api', ['10/h'])
-      const before = [
-        await calls(replica, 'rl.askpeek'),
-        await calls(replica, 'rl.top'),
-        await calls(replica, 'rl.policy\\|get'),
-      ]
+      const before = [await calls(replica, 'rl.askpeek'), await calls(replica, 'rl.top'), await calls(replica, 'rl.policy\\|get')]
       for (let i = 0; i < 12; i += 1) {
         assert.equal((await limiter.peek(key, 'api')).answered, true)
         await limiter.commands.top()

@@ -9,17 +9,6 @@ import { startServer } from './servers.js'
 const key = () => `user:${randomUUID()}`
 
 eachKind('a limiter', (kind, server) => {
-  test('deletes a key of the module, and no other', async (t) => {
-    const client = kind.hasKeyPrefix ? { keyPrefix: 'app:' } : {}
-    const { limiter } = await limiterOn(t, kind, server.port, { cache: {} }, client)
-    const own = key()
-    for (const allowed of [true, false]) assert.equal((await limiter.limit(own, '1/h')).allowed, allowed)
-    assert.deepEqual([await limiter.reset(own), await limiter.reset(own)], [true, false])
-    assert.equal((await limiter.limit(own, '1/h')).allowed, true)
-    await server.cli('SET', `${client.keyPrefix ?? ''}text`, 'a string')
-    await assert.rejects(limiter.reset('text'), { name: 'CallError', code: 'WRONGTYPE' })
-  })
-
   test('has all commands, on its own connections', async (t) => {
     const { limiter } = await limiterOn(t, kind, server.port, { prefix: 'p:' })
     const own = key()

@@ -48,19 +48,13 @@ onServer('types of replies that an application has chosen', (server) => {
       for (const commands of [new Commands(redis), limiter.commands]) {
         const key = randomUUID()
         const { each } = await commands.multi([key], ['10/h', new TokenBucket(5, 1, '1h')], { hold: { id: 'h', ttl: '1h' } })
-        assert.deepEqual(
-          each.map(({ remaining }) => remaining),
-          [9, 4],
-        )
+        assert.deepEqual(each.map(({ remaining }) => remaining), [9, 4])
         const info = await commands.info(key)
         assert.deepEqual([info?.['limiter'], info?.['holds']], ['MULTI', 1])
         const limits = info?.['limits'] as { limiter: string; length_ms: number }[]
         assert.deepEqual(
           limits.map(({ limiter, length_ms }) => [limiter, length_ms]),
-          [
-            ['TOKENBUCKET', 3600000],
-            ['GCRA', 3600000],
-          ],
+          [['TOKENBUCKET', 3600000], ['GCRA', 3600000]],
         )
         assert.equal((await commands.shed(key + 'shed', 0.5)).chance, 0)
         assert.equal(await commands.xadd(key + 'x', 5, '1-1', { a: 1 }), '1-1')

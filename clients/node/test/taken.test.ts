@@ -4,7 +4,6 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { test } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
 import { Refused, TokenBucket, type Hold } from 'redis-ratelimit'
 import { eachKind, limiterOn } from './limiters.js'
 import { until } from './servers.js'
@@ -68,16 +67,6 @@ eachKind('what is taken', (kind, server) => {
     const [lease, hold] = [await limiter.lease(key, one), await limiter.budget(tokens, bucket).hold(800)]
     await Promise.all([lease.release(), lease.release(), hold.cancel(), hold.end()])
     assert.deepEqual([await held(key), await left(tokens), await holds(tokens), limiter.counters.unavailable], [0, 990, 0, 0])
-  })
-
-  test('leases are renewed until the work is done', async (t) => {
-    const { limiter, lines } = await limiterOn(t, kind, server.port)
-    const key = fresh()
-    await limiter.lease(key, { capacity: 1, ttl: '600ms' }, async (lease) => {
-      await pause(1500)
-      assert.deepEqual([lease.held, lease.lost, await held(key)], [true, false, 1])
-    })
-    assert.deepEqual([await held(key), lines], [0, []])
   })
 
   test('leases say that they are lost', async (t) => {

@@ -95,10 +95,7 @@ export class Link {
     this.#next = next
     const cancel = this.runtime.later(this.connectTimeout * 2, () => this.#giveUp(next))
     next.ready
-      .then(
-        () => this.#takeOver(next),
-        () => this.#giveUp(next),
-      )
+      .then(() => this.#takeOver(next), () => this.#giveUp(next))
       .finally(cancel)
   }
 
