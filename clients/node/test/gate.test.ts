@@ -1,23 +1,47 @@
-import assert from 'node:assert/strict'
-import { after, before, describe, test, type TestContext } from 'node:test'
-import { Redis } from 'ioredis'
-import { FixedWindow, LeakyBucket, RateLimiter, TokenBucket } from 'redis-ratelimit'
-import { Gate, Stack, type Rule } from 'redis-ratelimit/gate'
-import { gateOn, user, type Asking } from './gate-harness.js'
-import { quiet } from './rate-limiter-flexible.clients.js'
-import { startServer, type Server } from './servers.js'
+/** Gates on a real server: turns, budgets, what is wrong, and streams of HTTP/2. Cases of the contract show the rest. */
 
-describe('a gate on one server', () => {
-  let server: Server
-  let redis: Redis
-  before(async () => {
-    server = await startServer()
-    redis = quiet(new Redis(server.port))
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, constants, createServer, type Http2ServerRequest } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { test, type TestContext } from 'node:test'
+import { Redis } from 'ioredis'
+import { Concurrent, FixedWindow, LeakyBucket, RateLimiter, TokenBucket, UNLIMITED, type RateLimiterOptions } from 'redis-ratelimit'
+import { endWith, Gate, Stack, type GateOptions, type Rule } from 'redis-ratelimit/gate'
+import { onServer } from './limiters.js'
+import { quiet } from './rate-limiter-flexible.clients.js'
+import { until } from './servers.js'
+
+/** The request of these tests says who asks. */
+interface Asking {
+  user?: string
+}
+
+const user = ({ user }: Asking) => user ?? UNLIMITED
+
+let number = 0
+
+interface Options<R> extends RateLimiterOptions {
+  shed?: GateOptions<R>['shed']
+}
+
+/** A gate with a prefix of its own, and what is stored under it. */
+function gateOn<R = Asking>(t: TestContext, port: number, rules: Rule<R>[], { shed, ...options }: Options<R> = {}) {
+  const lines: string[] = []
+  const prefix = `g${number++}:`
+  // Tests wait longer than a service would: a machine may be busy.
+  const all = { prefix, timeoutMs: 3000, logger: (line: string) => lines.push(line), ...options }
+  const redis = quiet(new Redis(port, { lazyConnect: true }))
+  const limiter = new RateLimiter(redis, all)
+  t.after(async () => {
+    redis.disconnect()
+    await limiter.close()
   })
-  after(async () => {
-    redis?.disconnect()
-    await server?.stop()
-  })
+  const left = async (key: string, ...words: (string | number)[]) => ((await redis.call('RL.PEEK', prefix + key, ...words, 'COST', 0)) as number[])[2]
+  return { gate: new Gate<R>({ limiter, rules, shed }), limiter, lines, left }
+}
+
+onServer('a gate on one server', (server) => {
   const made = (t: TestContext, rules: Rule<Asking>[], options = {}) => gateOn(t, server.port, rules, options)
 
   test('a request is charged each time, also if an object comes again', async (t) => {
@@ -91,6 +115,40 @@ describe('a gate on one server', () => {
     await Promise.all([one.end(), two.end()])
     assert.equal(await first.left('in:ann', 'TOKENBUCKET', 100, 1, '1h'), 90)
     assert.equal(await second.left('out:ann', 'TOKENBUCKET', 100, 1, '1h'), 80)
+  })
+
+  test('a lease ends with its stream of HTTP/2, which may be reset while the rules are asked', async (t) => {
+    let reset = () => {}
+    const key = async ({ stream, url }: Http2ServerRequest) => {
+      if (url === '/reset') {
+        reset()
+        await once(stream, 'close')
+      }
+      return 'ann'
+    }
+    const { gate, left: leftOf } = gateOn<Http2ServerRequest>(t, server.port, [{ name: 'streams', key, limit: new Concurrent(1, '1m') }])
+    const goesOn: boolean[] = []
+    const http = createServer(async (request, response) => {
+      const pass = await gate.enter(request)
+      goesOn.push(endWith(response, pass))
+      if (goesOn.at(-1)) response.writeHead(pass.refusal?.status ?? 200, pass.headers).end()
+    }).listen(0, '127.0.0.1')
+    t.after(() => http.close())
+    await once(http, 'listening')
+    const client = connect(`http://127.0.0.1:${(http.address() as AddressInfo).port}`)
+    t.after(() => client.destroy())
+    const isLeft = async () => (await leftOf('streams:ann', 'CONCURRENT', 1, '1m', 'nobody')) === 1
+
+    const answered = client.request({ ':path': '/' })
+    const [headers] = await once(answered, 'response')
+    answered.resume()
+    assert.deepEqual([headers[':status'], headers['ratelimit']], [200, '"streams";r=0'])
+    await until(isLeft, 'a release')
+    const left = client.request({ ':path': '/reset' })
+    reset = () => left.close(constants.NGHTTP2_CANCEL)
+    await until(() => goesOn.length === 2, 'a decision')
+    assert.deepEqual(goesOn, [true, false])
+    await until(isLeft, 'a release after the reset')
   })
 })
 
