@@ -4,22 +4,8 @@ export type { HoldOptions } from './call/call.js'
 export { Limit, type LimitLike, type LimitOptions } from './call/limit.js'
 export * from './call/limiters.js'
 export type {
-  AdaptOptions,
-  AskCallOptions,
-  BudgetOptions,
-  CallOptions,
-  ExplainOptions,
-  LeaseOptions,
-  LimitCallOptions,
-  LimitsCallOptions,
-  Drops,
-  Outcome,
-  MannerOptions,
-  PeekCallOptions,
-  RefundOptions,
-  SettleAskOptions,
-  SettleOptions,
-  UndoOptions,
+  AdaptOptions, AskCallOptions, BudgetOptions, CallOptions, ExplainOptions, LeaseOptions, LimitCallOptions, LimitsCallOptions, Drops,
+  Outcome, MannerOptions, PeekCallOptions, RefundOptions, SettleAskOptions, SettleOptions, UndoOptions,
 } from './call/options.js'
 export { Rate, type LimiterLike, type RateOptions } from './call/rate.js'
 export type { BreakerOptions, Logger, RefusalCacheOptions, SettingsOptions } from './call/settings.js'

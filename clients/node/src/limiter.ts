@@ -5,21 +5,11 @@
 import { checkFunction, checkList, known, type Names } from './call/arguments.js'
 import * as endings from './call/endings.js'
 import type { LimitLike } from './call/limit.js'
-import type {
-  AskCallOptions,
-  BudgetOptions,
-  ExplainOptions,
-  LeaseOptions,
-  LimitCallOptions,
-  LimitsCallOptions,
-  Outcome,
-  PeekCallOptions,
-  RefundOptions,
-  SettleAskOptions,
-  SettleOptions,
-  UndoOptions,
-} from './call/options.js'
 import { costWord, outcomeOf } from './call/options.js'
+import type {
+  AskCallOptions, BudgetOptions, ExplainOptions, LeaseOptions, LimitCallOptions, LimitsCallOptions, Outcome, PeekCallOptions,
+  RefundOptions, SettleAskOptions, SettleOptions, UndoOptions,
+} from './call/options.js'
 import { checkedMore, checkKeysAndLimits, idWord, policyWord } from './call/questions.js'
 import type { LimiterLike } from './call/rate.js'
 import { settings, span, type SettingsOptions } from './call/settings.js'
@@ -211,7 +201,7 @@ export class RateLimiter {
     } catch (wrong) {
       const call = this.connected.call('RL.CONCURRENT').key(key)
       const why = wrong instanceof Error ? `${wrong.name}: ${wrong.message}` : String(wrong)
-      this.connected.core.log.about(call, this.connected.channel.nodeOf(call.keys[0]), 'drops failed', why)
+      this.connected.note(call, 'drops failed', why)
       return 'IGNORE'
     }
   }

@@ -1,39 +1,14 @@
+/** What only the middleware of Hono does. */
+
 import assert from 'node:assert/strict'
-import type { Server } from 'node:http'
 import { describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { createAdaptorServer } from '@hono/node-server'
 import { Hono, type Context } from 'hono'
 import { stream } from 'hono/streaming'
 import { Redis } from 'ioredis'
 import { Concurrent, RateLimiter, UNLIMITED } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/hono'
 import { startServer, until } from './servers.js'
-import { answer, rulesFor, type View } from './web-application.js'
-import { listening } from './web-harness.js'
-import { webSuite } from './web.js'
-
-const view = (c: Context): View => ({
-  path: c.req.path,
-  query: new URL(c.req.url).searchParams,
-  header: (name) => c.req.header(name),
-})
-
-webSuite('Hono', async ({ limiter, rules }) => {
-  const app = new Hono()
-  app.onError((_, c) => c.text('failed', 500))
-  app.use(ratelimit({ limiter, rules: rulesFor(rules, view) }))
-  await limiter.ready()
-  app.get('*', (c) =>
-    stream(c, async (out) => {
-      for await (const part of answer(view(c), c.get('spent'))) {
-        if (out.aborted) return
-        await out.write(part)
-      }
-    }),
-  )
-  return listening(createAdaptorServer({ fetch: app.fetch }) as Server)
-})
 
 describe('Hono without a server of Node.js', () => {
   test('a lease ends when the body has been read, is cancelled, or is not sent, and when the request is aborted', async (t) => {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server as HttpServer } from 'node:http'
 import { connect } from 'node:net'
-import { after, before, describe, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import websocket from '@fastify/websocket'
 import { createAdaptorServer, upgradeWebSocket } from '@hono/node-server'
@@ -16,10 +16,8 @@ import { ratelimit as fastifyLimit } from 'redis-ratelimit/fastify'
 import { ratelimit as honoLimit } from 'redis-ratelimit/hono'
 import { WebSocket, WebSocketServer } from 'ws'
 import { KINDS } from './kinds.js'
-import { limiterOn } from './limiters.js'
-import { startServer, until, type Server } from './servers.js'
-import type { Application } from './web-application.js'
-import { listening } from './web-harness.js'
+import { limiterOn, onServer } from './limiters.js'
+import { listening, until, type App } from './servers.js'
 
 const RULES = [
   { name: 'sockets', key: clientAddress, limit: new Concurrent(2, '1m') },
@@ -29,7 +27,7 @@ const FIELDS = ['Host: x', 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-Web
 const handshake = (path: string) => [`GET ${path} HTTP/1.1`, ...FIELDS, '', ''].join('\r\n')
 
 // Each says hello to a socket.
-const FRAMEWORKS: Record<string, (limiter: RateLimiter) => Promise<Application>> = {
+const FRAMEWORKS: Record<string, (limiter: RateLimiter) => Promise<App>> = {
   async Express(limiter) {
     const wss = new WebSocketServer({ noServer: true })
     const hello = upgrade({ limiter, rules: RULES }, (request, socket, head) => wss.handleUpgrade(request, socket, head, (ws) => ws.send('hello')))
@@ -50,13 +48,9 @@ const FRAMEWORKS: Record<string, (limiter: RateLimiter) => Promise<Application>>
   },
 }
 
-describe('handshakes of WebSockets', { timeout: 60_000 }, () => {
-  let server: Server
-  before(async () => void (server = await startServer()))
-  after(() => server?.stop())
-
+onServer('handshakes of WebSockets', (server) => {
   for (const [framework, make] of Object.entries(FRAMEWORKS)) {
-    test(`are limited, and hold their lease until the socket closes: ${framework}`, async (t) => {
+    test(`are limited, and hold their lease until the socket closes: ${framework}`, { timeout: 60_000 }, async (t) => {
       const { limiter } = await limiterOn(t, KINDS[0]!, server.port, { prefix: `${framework}:`, timeoutMs: 3000 })
       const app = await make(limiter)
       t.after(() => app.close())

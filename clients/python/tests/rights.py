@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import redis
 
+from both import inside
 from gates import Request, gate, passed, refused, rule
 from redis_ratelimit import Concurrent, Limit, RateLimiter, TokenBucket
 from redis_ratelimit.gate.rules import Rule
@@ -58,7 +59,7 @@ def _until_renewed(server: Server) -> None:
 
 
 def _reset(limiter: RateLimiter, server: Server) -> None:
-    server.client.execute_command("RL.GCRA", f"{limiter.prefix}key", 9, 10, "1h")
+    server.client.execute_command("RL.GCRA", f"{inside(limiter).prefix}key", 9, 10, "1h")
     limiter.reset("key")
 
 

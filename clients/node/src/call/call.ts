@@ -24,6 +24,8 @@ export interface Sender {
 const LONE = /\p{Surrogate}/u
 // Replicas may have an old version of a policy.
 const OF_PRIMARIES = new Set(['RL.ASKPEEK'])
+// Each primary of a cluster has policies of its own.
+const EVERYWHERE = new Set(['RL.POLICY SET', 'RL.POLICY DEL', 'RL.POLICY LOAD'])
 
 /** The words of a command, put together from left to right. */
 export class Call {
@@ -56,6 +58,11 @@ export class Call {
   get command(): string {
     const [name = '', subcommand = ''] = this.words
     return name === 'RL.POLICY' ? `${name} ${subcommand}` : name
+  }
+
+  /** Whether all primaries of a cluster must get it. */
+  get goesEverywhere(): boolean {
+    return this.keys.length === 0 && EVERYWHERE.has(this.command)
   }
 
   /** A key. */

@@ -2,7 +2,8 @@
 
 import { ConfigurationError } from '../errors.js'
 import { can, factsOf } from '../call/facts.js'
-import { milliseconds, type Duration, type Limiter } from '../call/values.js'
+import { countOf, fieldOf, periodOf } from '../call/steady.js'
+import type { Limiter } from '../call/values.js'
 
 /** What the headers say of a decision. */
 export interface Headed {
@@ -136,26 +137,10 @@ const UNITS: Readonly<Record<string, number | undefined>> = {
 function quota(limiter: Limiter | undefined): Quota {
   const { count, per } = limiter === undefined ? {} : factsOf(limiter.name)
   if (per === undefined) return count === undefined ? {} : { count: countOf(limiter!) }
-  const unit = String(field(limiter!, per)).toUpperCase()
+  const unit = String(fieldOf(limiter!, per)).toUpperCase()
   const seconds = Object.hasOwn(UNITS, unit) ? UNITS[unit] : periodOf(limiter!) / 1000
   if (seconds === undefined) return { count: countOf(limiter!) }
   return Number.isInteger(seconds) ? { count: countOf(limiter!), seconds } : {}
-}
-
-/** The count per time. */
-function countOf(limiter: Limiter): number {
-  const { count } = factsOf(limiter.name)
-  return count === undefined ? 1 : Number(field(limiter, count))
-}
-
-/** The time of the count, in ms. */
-function periodOf(limiter: Limiter): number {
-  const { per = '' } = factsOf(limiter.name)
-  return milliseconds(per, field(limiter, per) as Duration)
-}
-
-function field(limiter: Limiter, name: string): unknown {
-  return (limiter as unknown as Readonly<Record<string, unknown>>)[name]
 }
 
 function roundUp(ms: number): number {

@@ -50,8 +50,10 @@ class AsyncGate(Generic[Req]):
     ) -> None:
         if not isinstance(limiter, AsyncRateLimiter):
             raise ConfigurationError(f"the limiter must be an AsyncRateLimiter, not {limiter!r}")
-        self.limiter, self._gate = limiter, GateCore(limiter, rules, shed, skip, headers)
-        limiter.gates.append(self._gate.checks)
+        self.limiter = limiter
+        self._connected = limiter._connected  # pyright: ignore[reportPrivateUsage]
+        self._gate = GateCore(self._connected, rules, shed, skip, headers)
+        self._connected.gates.append(self._gate.checks)
 
     async def enter(self, request: Req, before: Before | None = None) -> Passage | Refusal:
         """Asks the limits of a request.
@@ -66,9 +68,9 @@ class AsyncGate(Generic[Req]):
             CallError: The server rejects a call.
         """
         before = set() if before is None else before
-        if self._gate.has_locals and (local := await self.limiter.run(self._gate.locals(request, before))):
+        if self._gate.has_locals and (local := await self._connected.run(self._gate.locals(request, before))):
             return await self._enter(request, before, local)
-        return await self.limiter.run(self._gate.entering(request, before))
+        return await self._connected.run(self._gate.entering(request, before))
 
     async def _enter(self, request: Req, before: Before, local: Iterable[AskedLimit]) -> Passage | Refusal:
         """Asks first what this process answers from memory, and gives that back if the request does not go on."""
@@ -84,12 +86,12 @@ class AsyncGate(Generic[Req]):
                     entered = self._gate.refused(answers)
                     return entered
                 taken.append((store, each.cost, decision))
-            entered = await self.limiter.run(self._gate.entering(request, before, answers))
+            entered = await self._connected.run(self._gate.entering(request, before, answers))
             return entered
         finally:
             if not isinstance(entered, Passage):
                 for store, cost, decision in taken:
-                    await self.limiter.run(store.giving_back(cost, decision))
+                    await self._connected.run(store.giving_back(cost, decision))
 
     def unasked(self) -> Passage:
         """Returns the passage of what is not limited, such as a connection of another kind than requests."""
@@ -99,11 +101,11 @@ class AsyncGate(Generic[Req]):
         """Waits for the turn of a request that a limiter has queued."""
         if passage.wait:
             try:
-                await self.limiter.runtime.sleep(passage.wait)
+                await self._connected.runtime.sleep(passage.wait)
             except BaseException:  # such as a cancellation, or a signal's
                 passage.abandon()
                 raise
 
     async def leave(self, passage: Passage) -> None:
         """Releases and settles. A second call does nothing."""
-        await self.limiter.run(passage.leaving())
+        await self._connected.run(passage.leaving())

@@ -5,20 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from inspect import isawaitable
-from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 from ..call.errors import ConfigurationError
 from ..call.values import prefixed, seconds
 from ..decide import replies
-from ..decide.core import Core
 from ..decide.decision import Decision
 from ..decide.errors import CallError, Closed, Unavailable
 from ..decide.failure import HOLDS
 from ..decide.headers import combined_headers, legacy_headers
-from ..taken.jobs import Scheduler
-from ..taken.taken import Taken
+from ..taken.connected import AsyncConnected
+from ..taken.connected_threads import Connected
 from ..wire.ready import Check
-from ..wire.slots import Placed, slot_of
+from ..wire.slots import slot_of
 from .passage import Calls, Passage
 from .response import Refusal, answered, out_of_capacity, over_quota
 from .rules import Asked, AskedLimit, AskedPolicy, Given, Rule, checked_rules, claim
@@ -31,39 +30,6 @@ Fields: TypeAlias = Literal["draft", "legacy", "off"]
 """Which headers responses have."""
 Before: TypeAlias = set[tuple[int, int]]
 """The rules that were asked about a request, each with its limiter, by their identity."""
-
-
-class Wall(Protocol):
-    """A clock of the time of day."""
-
-    def wall(self) -> float:
-        """Returns the Unix time in seconds."""
-        ...
-
-
-class Limiting(Protocol):
-    """What a gate needs of a limiter."""
-
-    @property
-    def runtime(self) -> Wall: ...
-
-    @property
-    def core(self) -> Core: ...
-
-    @property
-    def nodes(self) -> Placed: ...
-
-    @property
-    def background(self) -> Scheduler: ...
-
-    @property
-    def taken(self) -> Taken: ...
-
-    @property
-    def prefix(self) -> str: ...
-
-    @property
-    def claims(self) -> dict[str, str]: ...
 
 
 class GateCore(Generic[Req]):
@@ -79,7 +45,7 @@ class GateCore(Generic[Req]):
 
     def __init__(
         self,
-        limiter: Limiting,
+        limiter: AsyncConnected | Connected,
         rules: Iterable[Rule[Req]],
         shed: Shed[Req] | None,
         skip: Callable[[Req], Given[bool]] | None,

@@ -174,17 +174,11 @@ def limited(
 ) -> Callable[[HTTPConnection, Response], AsyncIterator[Passage]]:
     """Returns limits of single routes, as a dependency of FastAPI: `dependencies=[Depends(limited(limiter, rules))]`.
 
-    It may also be a dependency of the whole application. WebSockets are not limited yet: their routes pass.
+    The arguments are those of `RateLimit`. It may also be a dependency of the whole application. WebSockets are not limited yet:
+    their routes pass.
 
     A request that does not go on is a `RequestRefused`. A route that returns a `Response` itself has to give it the `headers` of the
     passage, which is the value of the dependency.
-
-    Args:
-        limiter: Asks the server, and says what happens without an answer. Its `ready` checks the rules.
-        rules: The rules, with different names.
-        shed: Sheds load before the rules are asked.
-        skip: Returns whether a request is not limited at all.
-        headers: Which headers responses have: `"draft"` (of the IETF), `"legacy"` (`X-RateLimit-*`), or `"off"`.
 
     Raises:
         ConfigurationError: A rule is wrong.

@@ -139,14 +139,7 @@ def limited(
 ) -> Callable[[View], View]:
     """Limits single views: `@app.get("/search")` and below it `@limited(limiter, rules)`.
 
-    Args:
-        limiter: Asks the server, and says what happens without an answer. Its `ready` checks the rules.
-        rules: The rules, with different names.
-        shed: Sheds load before the rules are asked.
-        skip: Returns whether a request is not limited at all.
-        headers: Which headers responses have: `"draft"` (of the IETF), `"legacy"` (`X-RateLimit-*`), or `"off"`.
-        on_refused: Returns the application's own answer to a request that does not go on, in place of problem details
-            (RFC 9457). It gets the headers of the refusal that it lacks.
+    The arguments are those of `RateLimit`.
 
     Raises:
         ConfigurationError: A rule is wrong.

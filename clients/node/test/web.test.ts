@@ -1,22 +1,131 @@
-/** Several limits of a request: headers that add up, rules of a route, answers of the application's own. */
+/** The middleware of each framework: hasty clients, wrong rules and calls, headers that add up, limits of a route, and other origins. */
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { after, before, describe, test } from 'node:test'
+import { connect } from 'node:net'
+import { test, type TestContext } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { getRequestListener } from '@hono/node-server'
-import express, { type Request } from 'express'
-import fastify from 'fastify'
+import express, { type ErrorRequestHandler, type Request } from 'express'
+import fastify, { type FastifyRequest } from 'fastify'
 import { Hono, type Context } from 'hono'
 import { cors } from 'hono/cors'
 import { Redis } from 'ioredis'
-import { clientAddress, RateLimiter } from 'redis-ratelimit'
-import { ratelimit as expressLimit } from 'redis-ratelimit/express'
+import { clientAddress, Concurrent, LeakyBucket, RateLimiter, SlidingLog, TokenBucket, UNLIMITED, type RateLimiterOptions } from 'redis-ratelimit'
+import { ratelimit as expressLimit, type Rule } from 'redis-ratelimit/express'
 import { ratelimit as fastifyLimit } from 'redis-ratelimit/fastify'
 import { ratelimit as honoLimit } from 'redis-ratelimit/hono'
+import { onServer } from './limiters.js'
 import { application } from './programs/express-routes.js'
-import { startServer, until, type Server } from './servers.js'
-import type { Application } from './web-application.js'
-import { listening } from './web-harness.js'
+import { listening, until, type App, type Server } from './servers.js'
+
+/** A request, as the rules of the first tests see it. */
+interface View {
+  path: string
+  header(name: string): unknown
+}
+
+/** The rules of a framework, made of those of the tests. */
+function rulesFor<R>(rules: Rule<View>[], view: (request: R) => View): Rule<R>[] {
+  return rules.map(({ key, ...rule }) => ({ ...rule, key: (request: R) => key(view(request)) }) as Rule<R>)
+}
+
+/** Applications whose every route answers `ok`. */
+const APPLICATIONS: Record<string, (limiter: RateLimiter, rules: Rule<View>[]) => Promise<App>> = {
+  async Express(limiter, rules) {
+    const app = express().set('env', 'test')
+    app.use(expressLimit({ limiter, rules: rulesFor(rules, (req: Request) => ({ path: req.path, header: (name) => req.get(name) })) }))
+    await limiter.ready()
+    app.use((_req, res) => void res.end('ok'))
+    return listening(createServer(app))
+  },
+  async Fastify(limiter, rules) {
+    const app = fastify({ forceCloseConnections: true })
+    const view = (request: FastifyRequest) => ({ path: request.url, header: (name: string) => request.headers[name] })
+    await app.register(fastifyLimit, { limiter, rules: rulesFor(rules, view) })
+    app.get('/*', async () => 'ok')
+    return { url: await app.listen({ port: 0, host: '127.0.0.1' }), close: () => app.close() }
+  },
+  async Hono(limiter, rules) {
+    const app = new Hono()
+    app.onError((_, c) => c.text('failed', 500))
+    app.use(honoLimit({ limiter, rules: rulesFor(rules, (c: Context) => ({ path: c.req.path, header: (name) => c.req.header(name) })) }))
+    await limiter.ready()
+    app.get('*', (c) => c.text('ok'))
+    return listening(createServer(getRequestListener(app.fetch)))
+  },
+}
+
+const caller = (view: View) => (view.header('x-api-key') as string | undefined) ?? UNLIMITED
+const on = (path: string) => (view: View) => (view.path === path ? caller(view) : UNLIMITED)
+const minute = { name: 'default', key: caller, limit: new SlidingLog(3, '1m') }
+const tokens = { name: 'tokens', key: on('/spend'), limit: new TokenBucket(1000, 1, '1h'), estimate: 400 }
+let number = 0
+
+/** A limiter that ends with the test. Tests wait longer than a service would: a machine may be busy. */
+function limiterOf(t: TestContext, { port }: Server, options: RateLimiterOptions = {}): RateLimiter {
+  const limiter = new RateLimiter(new Redis(port, { lazyConnect: true }), { prefix: `w${(number += 1)}:`, timeoutMs: 3000, logger: () => undefined, ...options })
+  t.after(() => limiter.close())
+  return limiter
+}
+
+for (const [framework, make] of Object.entries(APPLICATIONS)) {
+  onServer(`${framework}: the middleware`, (server) => {
+    async function started(t: TestContext, rules: Rule<View>[], options?: RateLimiterOptions) {
+      const limiter = limiterOf(t, server, options)
+      const app = await make(limiter, rules)
+      t.after(() => app.close())
+      const ask = async (path = '/', user = 'ann') => (await fetch(app.url + path, { headers: { 'x-api-key': user } })).status
+      return { ask, port: Number(new URL(app.url).port), prefix: limiter.connected.prefix }
+    }
+
+    test('a client that hangs up while the rules are asked, or in a queue, gives back once what they take', async (t) => {
+      const asked: string[] = []
+      const rules = [
+        tokens,
+        { name: 'streams', key: (view: View) => (asked.push(view.path), caller(view)), limit: new Concurrent(1, '1h') },
+        { name: 'queue', key: on('/queued'), limit: new LeakyBucket(9, 1, '1h') },
+      ]
+      const { ask, port, prefix } = await started(t, rules, { timeoutMs: 20_000, fail: 'closed' })
+      const left = async (name: string, ...words: string[]) => (await server.cli('RL.PEEK', prefix + name, ...words, 'COST', '0')).split('\n')[2]
+      const isReleased = async () => (await left('streams:ann', 'CONCURRENT', '1', '1h', 'nobody')) === '1'
+      const calls = async (name: string) => new RegExp(`cmdstat_rl.${name}:calls=(\\d+)`).exec(await server.cli('INFO', 'commandstats'))?.[1]
+      const hangUp = async (path: string, meanwhile: () => Promise<unknown>) => {
+        asked.length = 0
+        const socket = connect(port, '127.0.0.1')
+        socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nx-api-key: ann\r\n\r\n`)
+        await until(() => asked.includes(path), 'a request')
+        await meanwhile()
+        socket.destroy()
+        await once(socket, 'close')
+        await pause(50)
+      }
+      assert.equal(await ask('/queued'), 200)
+      await until(isReleased, 'a release')
+      await server.cli('CONFIG', 'RESETSTAT')
+      server.process.kill('SIGSTOP')
+      await hangUp('/spend', () => pause(50)).finally(() => server.process.kill('SIGCONT'))
+      await until(isReleased, 'a release after the answer')
+      await until(async () => (await left('tokens:ann', 'TOKENBUCKET', '1000', '1', '1h')) === '1000', 'a settlement at 0')
+      await hangUp('/queued', () => until(async () => (await calls('multi')) === '2', 'a place in the queue'))
+      await until(isReleased, 'a release of what waits for its turn')
+      await pause(200)
+      assert.deepEqual(await Promise.all(['multi', 'release', 'multisettle'].map(calls)), ['2', '2', '1'])
+    })
+
+    test('a wrong rule is an exception at the start, which names it', async (t) => {
+      const wrong = { ...minute, limit: new SlidingLog(2 ** 40, '1m') }
+      await assert.rejects(started(t, [wrong]), { name: 'ConfigurationError', message: /rule 'default': .*SLIDINGLOG.*limit must be an integer/ })
+    })
+
+    test('a call that the server rejects is an error, and never let through', async (t) => {
+      const { ask, prefix } = await started(t, [minute])
+      await server.cli('SET', `${prefix}default:ann`, 'a string')
+      assert.deepEqual([await ask(), await ask('/', 'bob')], [500, 200])
+    })
+  })
+}
 
 const ALL = { name: 'all', key: () => 'all', limit: '100/m' }
 const LOGIN = { name: 'login', key: () => 'ann', limit: '2/m' }
@@ -35,7 +144,7 @@ const own = (name: string, { retryAfter, decisions }: { retryAfter: number | nul
   limit: decisions[name]?.limit,
 })
 
-const FRAMEWORKS: Record<string, (limiter: RateLimiter) => Promise<Application>> = {
+const FRAMEWORKS: Record<string, (limiter: RateLimiter) => Promise<App>> = {
   async Express(limiter) {
     const app = express().set('env', 'test')
     app.use(expressLimit({ limiter, rules: [ALL], skip: (req: Request) => req.path === '/health' }))
@@ -71,25 +180,12 @@ const FRAMEWORKS: Record<string, (limiter: RateLimiter) => Promise<Application>>
   },
 }
 
-describe('limits of a route', () => {
-  let server: Server
-  let redis: Redis
-  let number = 0
-  before(async () => {
-    server = await startServer()
-    redis = new Redis(server.port)
-  })
-  after(async () => {
-    redis?.disconnect()
-    await server?.stop()
-  })
-  const limiterOf = () => new RateLimiter(redis, { prefix: `r${(number += 1)}:`, timeoutMs: 3000 })
+onServer('limits of a route', (server) => {
   const headersOf = (response: Response) => ['ratelimit-policy', 'ratelimit', 'retry-after'].map((name) => response.headers.get(name)?.replace(/;t=\d+/g, '') ?? null)
 
   for (const [framework, make] of Object.entries(FRAMEWORKS)) {
     test(`add up with those of all routes, and answer in their own way: ${framework}`, async (t) => {
-      const limiter = limiterOf()
-      t.after(() => limiter.close())
+      const limiter = limiterOf(t, server)
       const app = await make(limiter)
       t.after(() => app.close())
       const ask = (path: string) => fetch(app.url + path)
@@ -113,18 +209,15 @@ describe('limits of a route', () => {
       assert.ok(seconds > 10 && seconds < 14, String(seconds))
       if (framework === 'Fastify') assert.deepEqual(headersOf(await ask('/free')), [null, null, null])
     })
-  }
 
-  for (const [framework, make] of Object.entries(FRAMEWORKS)) {
     test(`count failures, also of a handler that throws, and hang-ups, and say so to scripts of other origins: ${framework}`, async (t) => {
-      const limiter = limiterOf()
-      t.after(() => limiter.close())
+      const limiter = limiterOf(t, server)
       const app = await make(limiter)
       t.after(() => app.close())
       const key = `${limiter.connected.prefix}tried:127.0.0.1`
       const tried = async (status: number | string) => {
         const given = await fetch(`${app.url}/tried?status=${status}`, { signal: AbortSignal.timeout(status === 'never' ? 200 : 9000) }).catch(() => undefined)
-        await until(async () => !String(await redis.call('RL.INFO', key)).includes('holds'), 'a settlement')
+        await until(async () => !(await server.cli('RL.INFO', key)).includes('holds'), 'a settlement')
         return given && [given.status, /"tried";r=(\d)/.exec(given.headers.get('ratelimit') ?? '')?.[1], given.headers.get(EXPOSE)]
       }
       const names = 'ETag, RateLimit-Policy, RateLimit, Retry-After'
@@ -143,8 +236,7 @@ describe('limits of a route', () => {
   }
 
   test('a program for Express has them by route and by router, with a 429 of its own', async (t) => {
-    const limiter = limiterOf()
-    t.after(() => limiter.close())
+    const limiter = limiterOf(t, server)
     const app = await listening(createServer(application(limiter)))
     t.after(() => app.close())
     await limiter.ready({ required: true })
@@ -160,8 +252,27 @@ describe('limits of a route', () => {
     assert.equal((await ask('/health')).headers.get('ratelimit-policy'), null)
   })
 
-  test('wrong options are errors at the start', async () => {
-    const limiter = limiterOf()
+  test('a response of Express that has begun meanwhile is no crash', async (t) => {
+    const limiter = limiterOf(t, server)
+    const app = express()
+    const told: unknown[] = []
+    app.use((_req, res, next) => {
+      res.write('early')
+      next()
+    })
+    app.use(expressLimit({ limiter, rules: [{ name: 'default', key: () => 'all', limit: '1/h' }] }))
+    app.use((_req, res) => void res.end(' and late'))
+    app.use(((error, _req, res, _next) => void (told.push((error as Error).message), res.destroy())) as ErrorRequestHandler)
+    const { url, close } = await listening(createServer(app))
+    t.after(close)
+    const ask = () => fetch(url).then((response) => response.text())
+    assert.equal(await ask(), 'early and late')
+    await assert.rejects(ask())
+    assert.deepEqual(told, ['the request is refused, but its response has begun'])
+  })
+
+  test('wrong options are errors at the start', async (t) => {
+    const limiter = limiterOf(t, server)
     assert.throws(() => expressLimit({ limiter, rules: [ALL], skip: true as never }), /skip must be a function, not true/)
     assert.throws(() => honoLimit({ limiter, rules: [ALL], onRefused: 'no' as never }), /onRefused must be a function, not 'no'/)
     assert.throws(() => expressLimit({ limiter, rules: [ALL], onRefuse: () => undefined } as never), /there is no option 'onRefuse'/)
@@ -169,6 +280,5 @@ describe('limits of a route', () => {
     await app.register(fastifyLimit, { limiter })
     assert.throws(() => app.get('/', { config: { ratelimit: { rules: [] } } }, async () => 'ok'), /neither rules nor a shed/)
     await app.close()
-    await limiter.close()
   })
 })
