@@ -75,6 +75,11 @@ export class Call {
     return this
   }
 
+  /** A word and a key, if that is given. */
+  keyOption(token: string, key: string | undefined): this {
+    return key === undefined ? this : this.value(token).key(key)
+  }
+
   /** The number of the keys, and the keys. */
   numbered(keys: readonly string[]): this {
     this.words.push(String(keys.length))
