@@ -12,7 +12,7 @@ use ratelimit_language::{Bounds, Policy};
 use crate::count::Outcome;
 
 /// The longest key of a call that is kept.
-const LONGEST_KEY: usize = 256;
+const LONGEST_KEY: u16 = 256;
 /// The most calls of a chunk, and the bytes of keys that end one: what is allocated and freed at a time.
 const MOST_OF_CHUNK: usize = 1024;
 const BYTES_OF_CHUNK: usize = 64 << 10;
@@ -74,7 +74,7 @@ impl Chunk {
         let mut rest = self.keys.get(entry.from as usize..).unwrap_or(&[]);
         (0..entry.keys).map_while(move |_| {
             let (length, behind) = rest.split_first_chunk()?;
-            let (key, behind) = behind.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+            let (key, behind) = behind.split_at_checked(u16::from_le_bytes(*length).into())?;
             rest = behind;
             Some(key)
         })
@@ -105,27 +105,27 @@ impl Record {
     };
 
     /// Adds a call. At most `most` calls are kept.
-    pub fn add<'k>(&mut self, most: usize, call: &Called<'_>, keys: impl Iterator<Item = &'k [u8]> + Clone) {
-        if keys.clone().any(|key| key.len() > LONGEST_KEY) {
-            self.too_long += 1;
-            return;
-        }
+    pub fn add<'k>(&mut self, most: usize, call: &Called<'_>, keys: impl Iterator<Item = &'k [u8]>) {
         let whole = (most / 16).clamp(1, MOST_OF_CHUNK);
         if self.last.entries.is_empty() {
-            self.keep(most - whole);
-            self.last.entries.reserve_exact(whole);
+            self.begin_chunk(most, whole);
         }
-        let from = u32::try_from(self.last.keys.len()).unwrap_or(u32::MAX);
+        let begin = self.last.keys.len();
         let mut count = 0;
         for key in keys {
-            let length = u32::try_from(key.len()).unwrap_or(0);
+            let Some(length) = u16::try_from(key.len()).ok().filter(|length| *length <= LONGEST_KEY) else {
+                self.last.keys.truncate(begin);
+                self.too_long += 1;
+                return;
+            };
+            self.last.keys.reserve(size_of::<u16>() + key.len());
             self.last.keys.extend_from_slice(&length.to_le_bytes());
             self.last.keys.extend_from_slice(key);
             count += 1;
         }
         let Called { at, policy, hold, cost, database, is_forced, deed } = *call;
-        let (id, ttl) = hold.unwrap_or_default();
-        let (policy, hold) = (hash_of_id(policy), hash_of_id(id));
+        let (hold, ttl) = hold.map_or((0, Span::ZERO), |(id, ttl)| (hash_of_id(id), ttl));
+        let (policy, from) = (hash_of_id(policy), u32::try_from(begin).unwrap_or(u32::MAX));
         self.last.entries.push(Entry {
             at,
             policy,
@@ -142,6 +142,12 @@ impl Record {
         if self.last.entries.len() >= whole || self.last.keys.len() >= BYTES_OF_CHUNK {
             self.end_chunk();
         }
+    }
+
+    #[cold]
+    fn begin_chunk(&mut self, most: usize, whole: usize) {
+        self.keep(most - whole);
+        self.last.entries.reserve_exact(whole);
     }
 
     #[cold]

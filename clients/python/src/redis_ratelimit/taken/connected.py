@@ -66,6 +66,7 @@ class AsyncConnected:
         self.patience = max(self.timeout, seconds("connect_timeout", connect_timeout))
         self.runtime = runtime
         self.core = Core(fail, breaker, cache, runtime.clock, runtime.new_id)
+        self.core.hooks.prefix = prefix
         self.taken = Taken(async_caller)
         self._closing = AsyncOnce()
         self._waits = Waits(max_waits)
