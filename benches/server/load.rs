@@ -35,7 +35,8 @@ pub fn put(server: &Server, row: &Row, size: Size) -> Result<f64> {
 pub fn prepare<'a>(server: &Server, row: &'a Row, size: Size) -> Result<Prepared<'a>> {
     let mut con = server.connection();
     store_policy(&mut con, row.policy)?;
-    set_top(&mut con, &row.top.to_string())?;
+    set(&mut con, "ratelimit.top", row.top)?;
+    set(&mut con, "ratelimit.record", row.record)?;
     let call = row.call.replace("$SHA", &loaded(&mut con, row.script)?);
     let prepare = if row.prepare.is_empty() { &call } else { row.prepare };
     // Where each key is prepared often there are fewer of them, or preparing would take longer than all else.
@@ -88,14 +89,15 @@ impl Prepared<'_> {
     }
 }
 
-/// Sets `ratelimit.top`. A setting that changes makes a server send effects for a second, so this waits until it no longer does.
-fn set_top(con: &mut Connection, entries: &str) -> Result<()> {
+/// Changes a setting. One that changes makes a server send effects for a second, so this waits until it no longer does.
+fn set(con: &mut Connection, setting: &str, value: u32) -> Result<()> {
+    let value = &value.to_string();
     let sends = |con: &mut Connection| info(con, "ratelimit", "ratelimit_propagates");
-    if simple(&call(con, &["CONFIG", "GET", "ratelimit.top"])?) == format!("[ratelimit.top, {entries}]") {
+    if simple(&call(con, &["CONFIG", "GET", setting])?) == format!("[{setting}, {value}]") {
         return Ok(());
     }
     let sent = sends(con);
-    call(con, &["CONFIG", "SET", "ratelimit.top", entries])?;
+    call(con, &["CONFIG", "SET", setting, value])?;
     wait_for("effects to be sent as before", || sends(con) == sent);
     Ok(())
 }

@@ -14,6 +14,8 @@ pub struct Row {
     pub policy: &'static str,
     /// The setting `ratelimit.top`.
     pub top: u32,
+    /// The setting `ratelimit.record`.
+    pub record: u32,
     /// The example that the command is in, if it is not the module itself.
     pub module: Option<&'static str>,
     pub load: Load,
@@ -65,6 +67,7 @@ pub const PLAIN: Row = Row {
     script: "",
     policy: "",
     top: 0,
+    record: 0,
     module: None,
     load: Load::Random,
     answer: Answer::Any,

@@ -365,6 +365,14 @@ const LIMITERS: &[Row] = &[
         ..ADMITTED
     },
     Row {
+        name: "RL.ASK, one GCRA, recorded",
+        call: "RL.ASK key:# gcra",
+        policy: "gcra LIMIT GCRA 500 100 1s",
+        record: 1_000_000,
+        target: Some(7_600),
+        ..ADMITTED
+    },
+    Row {
         name: "RL.ASK, one GCRA, refused",
         call: "RL.ASK key:# gcra",
         policy: "gcra LIMIT GCRA 0 1 1h",

@@ -26,6 +26,8 @@ CALLS: dict[str, tuple[set[str], set[str]]] = {
     "limits": ({"keys", "limits"}, CHARGED),
     "ask": ({"key", "policy"}, CHARGED | TENANT | {"lease_id", "keys", "full"}),
     "peek": ({"key"}, {"limit", "policy", "cost", "keys", "lease_id"}),
+    "explain": ({"key"}, {"limit", "policy", "cost", "keys", "lease_id"}),
+    "address": ({"text"}, {"v6"}),
     "refund": ({"key", "limit"}, TOLD | {"cost"}),
     "reset": ({"key"}, set()),
     "release": ({"keys", "id", "within"}, {"certain"}),
@@ -45,8 +47,8 @@ CALLS: dict[str, tuple[set[str], set[str]]] = {
     "cancel": ({"of"}, set()),
     "cancel_call": ({"of"}, set()),
     "rules": (set(), GATE),
-    "enter": ({"request"}, {"of"}),
-    "leave": ({"of"}, {"spent"}),
+    "enter": ({"request"}, {"of", "websocket"}),
+    "leave": ({"of"}, {"spent", "status"}),
     "local": ({"key", "limit"}, {"hold", "processes"}),
     "take": ({"of"}, {"cost"}),
     "try_take": ({"of"}, {"cost"}),
@@ -69,7 +71,7 @@ COUNTERS = set(
     "asked allowed refused cached unavailable failed_open failed_closed wrong_calls misconfigured breaker_opened "
     "leases_lost releases_retried answered_locally fetches fetched forgotten insured_allowed insured_refused".split()
 )
-RULE = {"name", "key", "limit", "policy", "cost", "estimate", "hold", "local"}
+RULE = {"name", "key", "limit", "policy", "cost", "estimate", "counts", "spread", "websocket", "hold", "local"}
 SHED = {"key", "utilization", "tier", "tiers", "good", "bad", "delay", "ramp", "retry_after"}
 STEP = set("after call with as answer outcome sends gives throws of log told counters times".split())
 HERE = Path(__file__).parent

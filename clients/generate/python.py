@@ -16,7 +16,7 @@ from python_docs import WIDTH, described, docstring, wrapped
 
 TEXTS = {"id", "lease_id", "hold_id", "item"}  # may be any bytes
 EVERYWHERE = ("policy_set", "policy_del", "policy_load")
-POLICY_LIMITS = ("policy_set",)  # their leases have no id
+POLICY_LIMITS = ("policy_set", "policy_try")  # their leases have no id
 LONGEST = 3153600000000  # the longest duration, which check_duration knows
 TYPES = {
     "key": "Key",
@@ -176,6 +176,8 @@ def opening(params):
         return before, ["key"], "[key]", rest
     if first["kind"] == "keys":
         return ["named = prefixed_keys(prefix, keys)"], ["len(named)", "*named"], "named", rest
+    if any(param["kind"] == "key" for param in rest):  # an option
+        return ["key = None if key is None else prefixed(prefix, key)"], [], "[] if key is None else [key]", params
     return [], [], "[prefixed(prefix, each) for each in pairs]" if first["kind"] == "pairs" else None, params
 
 

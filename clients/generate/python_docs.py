@@ -7,7 +7,7 @@ import textwrap
 from contract import sentence, split
 
 WIDTH = 120
-SAMPLES = {"name": '"api"'}  # for examples of commands that have none
+SAMPLES = {"name": '"api"', "limits": '["10/s"]'}  # for examples of commands that have none
 # What is returned for each kind of reply.
 RESULTS = {
     "decision": "The decision.",
@@ -40,6 +40,7 @@ RETURNS = {
     "LOAD": "The number of policies.",
     "SAVE": "The number of policies.",
     "GET": "The version and the limits, or None if there is no such policy.",
+    "TRY": "What the calls would have been by the policy and by the limits, as `docs/policies.md` explains.",
     "STATS": "The version and the counters, or None if there is no such policy.",
 }
 # Sentences of the server's that a decision says in another way, and those that it does not need.

@@ -165,6 +165,8 @@ def step(param, value):
     token, kind = param.get("token"), param["kind"]
     if token == "BLOCK":
         return f".wait({value})"
+    if token is not None and kind == "key":
+        return f".keyOption('{token}', {value})"
     if token is not None and kind == "duration":
         return f".duration({value}, '{token}')"
     if token is not None and kind in ("int", "float", "string"):

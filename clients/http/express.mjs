@@ -26,6 +26,7 @@ const limits = ratelimit({
     { name: 'plan', key: on('/plan'), limit: (req) => PLANS[req.get('x-plan') ?? 'free'] ?? UNLIMITED },
     { name: 'items', key: on('/items'), limit: new SlidingLog(10, '10s'), cost: (req) => Number(req.query.n) },
     { name: 'tokens', key: on('/chat'), limit: new TokenBucket(1000, 1000, '1d'), estimate: MAX_TOKENS },
+    { name: 'login', key: on('/login'), limit: new SlidingLog(3, '10s'), counts: (status) => status >= 400 },
   ],
   // Reports go first, pages next. What is paid for is never shed.
   shed: {
@@ -60,5 +61,9 @@ app.get('/chat', async (req, res) => {
   res.end()
 })
 
+app.get('/login', (req, res) => res.status(req.query.ok === '1' ? 200 : 401).send('ok'))
+app.get('/boom', () => {
+  throw new Error('the handler is broken')
+})
 app.use((req, res) => res.send('ok'))
 app.listen(Number(PORT), '127.0.0.1')

@@ -29,6 +29,7 @@ await app.register(ratelimit, {
     { name: 'plan', key: on('/plan'), limit: (request) => PLANS[request.headers['x-plan'] ?? 'free'] ?? UNLIMITED },
     { name: 'items', key: on('/items'), limit: new SlidingLog(10, '10s'), cost: (request) => Number(request.query.n) },
     { name: 'tokens', key: on('/chat'), limit: new TokenBucket(1000, 1000, '1d'), estimate: MAX_TOKENS },
+    { name: 'login', key: on('/login'), limit: new SlidingLog(3, '10s'), counts: (status) => status >= 400 },
   ],
   // Reports go first, pages next. What is paid for is never shed.
   shed: {
@@ -66,5 +67,9 @@ app.get('/chat', (request) => {
   return Readable.from(words())
 })
 
-app.get('/*', () => 'ok')
+app.get('/login', (request, reply) => reply.code(request.query.ok === '1' ? 200 : 401).send('ok'))
+app.get('/boom', () => {
+  throw new Error('the handler is broken')
+})
+app.route({ method: ['GET', 'OPTIONS'], url: '/*', handler: () => 'ok' })
 await app.listen({ port: Number(PORT), host: '127.0.0.1' })

@@ -28,6 +28,7 @@ const limits = ratelimit({
     { name: 'plan', key: on('/plan'), limit: (c) => PLANS[c.req.header('x-plan') ?? 'free'] ?? UNLIMITED },
     { name: 'items', key: on('/items'), limit: new SlidingLog(10, '10s'), cost: (c) => Number(c.req.query('n')) },
     { name: 'tokens', key: on('/chat'), limit: new TokenBucket(1000, 1000, '1d'), estimate: MAX_TOKENS },
+    { name: 'login', key: on('/login'), limit: new SlidingLog(3, '10s'), counts: (status) => status >= 400 },
   ],
   // Reports go first, pages next. What is paid for is never shed.
   shed: {
@@ -68,5 +69,9 @@ app.get('/chat', (c) => {
   })
 })
 
-app.get('*', (c) => c.text('ok'))
+app.get('/login', (c) => c.text('ok', c.req.query('ok') === '1' ? 200 : 401))
+app.get('/boom', () => {
+  throw new Error('the handler is broken')
+})
+app.all('*', (c) => c.text('ok'))
 serve({ fetch: app.fetch, port: Number(PORT), hostname: '127.0.0.1' })

@@ -49,7 +49,9 @@ macro_rules! needed {
 }
 
 needed! {
+    RedisModule_AbortBlock
     RedisModule_AvoidReplicaTraffic
+    RedisModule_BlockClient
     RedisModule_BlockClientOnKeys
     RedisModule_Call
     RedisModule_CallReplyArrayElement

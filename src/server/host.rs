@@ -8,6 +8,8 @@ use ratelimit_engine::count::Outcome;
 use ratelimit_engine::host::Host;
 use ratelimit_engine::node::Node;
 use ratelimit_engine::policies::{Effect, To};
+use ratelimit_engine::record::Wanted;
+use ratelimit_engine::reply::Reply;
 use ratelimit_engine::slot::{Access, OfSlot};
 use ratelimit_engine::waiting::Turn;
 use ratelimit_language::{Arguments, Error};
@@ -20,7 +22,7 @@ use super::api::api;
 use super::entry::call::Call;
 use super::node::clock::clock;
 use super::node::dice::random_word;
-use super::node::{NODE, memory, policies};
+use super::node::{NODE, memory, policies, replay};
 use super::store::several::open_several;
 use super::store::slot::OpenKey;
 use super::waiting;
@@ -164,5 +166,17 @@ impl<'a> Host for Call<'a> {
 
     fn save_policies(&self) -> Result<usize, Error> {
         policy_file::save()
+    }
+
+    fn replay(&self, replay: Wanted) -> Result<Reply, Error> {
+        // SAFETY: `ctx` is the context of the running command.
+        let flags = unsafe { api!(RedisModule_GetContextFlags(self.ctx)) }.cast_unsigned();
+        if flags & UNBLOCKABLE != 0 {
+            return Err(Error::Invalid(
+                "RL.POLICY TRY takes time, so it is not for transactions and scripts".into(),
+            ));
+        }
+        // SAFETY: `ctx` is that of a client that can be blocked.
+        unsafe { replay::begin(self.ctx, replay) }
     }
 }

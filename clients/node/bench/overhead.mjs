@@ -1,58 +1,18 @@
 // Microseconds per call, one after another: the raw client's own call, the same by commands.gcra, and limiter.limit.
 //
-//     overhead.mjs [PORT [CALLS [ROUNDS]]]
+//     RATELIMIT_MODULE=... npm run bench [-- PORT [CALLS [ROUNDS]]]
 //
-// Without a port it starts a server with the module of RATELIMIT_MODULE. Build the package before. Each figure is the median
-// of many short rounds, in which the ways take turns. The CPU time is that of this process, which other programs on the
-// machine hardly change.
+// Without a port it starts a server of the tests. Each figure is the median of many short rounds, in which the ways take turns. The
+// CPU time is that of this process, which other programs on the machine hardly change.
 
-import { execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { Commands, RateLimiter } from 'redis-ratelimit'
+import { startServer } from '../.test/servers.js'
 
 const [given, calls = 2000, rounds = 25] = process.argv.slice(2).map(Number)
-const MODULE = resolve(process.env.RATELIMIT_MODULE ?? '../../target/release/libredis_ratelimit.so')
 const MANY = 10 ** 15
 const WORDS = ['RL.GCRA', 'bench', MANY, MANY, '1s'].map(String)
-
-async function freePort() {
-  const listener = createServer().listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-  const { port } = listener.address()
-  listener.close()
-  await once(listener, 'close')
-  return port
-}
-
-async function serve() {
-  if (given) return { port: given, stop: () => {} }
-  const [port, folder] = [await freePort(), mkdtempSync(join(tmpdir(), 'overhead-'))]
-  const options = ['--bind', '127.0.0.1', '--port', String(port), '--save', '', '--dir', folder, '--loadmodule', MODULE]
-  const server = spawn('redis-server', options, { stdio: 'ignore' })
-  const stop = () => {
-    server.kill('SIGKILL')
-    rmSync(folder, { recursive: true, force: true })
-  }
-  for (let attempt = 0; attempt < 200; attempt += 1) {
-    await sleep(50)
-    if (server.exitCode !== null) break
-    try {
-      execFileSync('redis-cli', ['-p', String(port), 'PING'], { stdio: 'ignore' })
-      return { port, stop }
-    } catch {
-      // not yet
-    }
-  }
-  stop()
-  throw new Error(`the server did not start with ${MODULE}`)
-}
 
 const median = (numbers) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]
 
@@ -96,7 +56,7 @@ async function compare(title, client, raw) {
   await Promise.all([limiter.close(), cached.close()])
 }
 
-const { port, stop } = await serve()
+const { port, stop } = given ? { port: given, stop: () => {} } : await startServer()
 const redis = createClient({ url: `redis://127.0.0.1:${port}` })
 const ioredis = new Redis({ host: '127.0.0.1', port })
 try {
@@ -106,5 +66,5 @@ try {
 } finally {
   redis.destroy()
   ioredis.disconnect()
-  stop()
+  await stop()
 }

@@ -1,37 +1,23 @@
 // Server CPU of rate-limiter-flexible's consume, with its own Lua and with the module, in µs per call:
 //
-//     RATELIMIT_MODULE=.../libredis_ratelimit.so node bench/rate-limiter-flexible-cpu.mjs [calls [rounds]]
+//     RATELIMIT_MODULE=... node bench/rate-limiter-flexible-cpu.mjs [calls [rounds]]
 //
-// It starts a server of its own. Both backends take turns in slices, so that a busy machine slows both. "All" is the main
-// thread's time, most of which goes into sockets. "Inside" is the time of that inside scripts and RL commands. Each
-// figure is the median of the rounds.
+// Its server is one of the tests, which must be compiled. Both backends take turns in slices, so that a busy machine slows both.
+// "All" is the main thread's time, most of which goes into sockets. "Inside" is the time of that inside scripts and RL commands.
+// Each figure is the median of the rounds.
 
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
 import { Redis } from 'ioredis'
 import { RateLimiterRedis } from 'rate-limiter-flexible'
 import { RateLimiterRatelimit } from 'redis-ratelimit/rate-limiter-flexible'
+import { startServer } from '../.test/servers.js'
 
 const [calls = 20_000, rounds = 3] = process.argv.slice(2).map(Number)
-const MODULE = resolve(process.env.RATELIMIT_MODULE ?? process.env.MODULE ?? '../../target/release/libredis_ratelimit.so')
 const [CALLERS, KEYS, SLICES, POINTS] = [50, 1000, 10, 10]
 const LOADS = {
   // The points of a load, its blockDuration, and whether its calls are refused.
   'consume, admitted': { points: 1e6, blockDuration: 0, refused: false },
   'consume, refused': { points: POINTS, blockDuration: 0, refused: true },
   'consume, blocked by blockDuration': { points: POINTS, blockDuration: 7200, refused: true },
-}
-
-async function freePort() {
-  const listener = createServer().listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-  const { port } = listener.address()
-  listener.close()
-  return port
 }
 
 // Seconds so far: of CPU, and inside scripts and RL commands.
@@ -85,11 +71,8 @@ async function round(redis, load) {
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0)
 const median = (numbers) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]
 
-const [port, folder] = [await freePort(), mkdtempSync(join(tmpdir(), 'rlf-cpu-'))]
-const options = ['--bind', '127.0.0.1', '--port', String(port), '--save', '', '--dir', folder, '--loadmodule', MODULE]
-const server = spawn('redis-server', options, { stdio: 'ignore' })
-const redis = new Redis(port)
-redis.on('error', () => {}) // until the server has started
+const server = await startServer()
+const redis = new Redis(server.port)
 try {
   console.log('load                                 all: own  ours  inside: own  ours')
   for (const [name, load] of Object.entries(LOADS)) {
@@ -101,6 +84,5 @@ try {
   }
 } finally {
   redis.disconnect()
-  server.kill()
-  rmSync(folder, { recursive: true, force: true })
+  await server.stop()
 }

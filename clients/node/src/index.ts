@@ -4,21 +4,8 @@ export type { HoldOptions } from './call/call.js'
 export { Limit, type LimitLike, type LimitOptions } from './call/limit.js'
 export * from './call/limiters.js'
 export type {
-  AdaptOptions,
-  AskCallOptions,
-  BudgetOptions,
-  CallOptions,
-  LeaseOptions,
-  LimitCallOptions,
-  LimitsCallOptions,
-  Drops,
-  Outcome,
-  MannerOptions,
-  PeekCallOptions,
-  RefundOptions,
-  SettleAskOptions,
-  SettleOptions,
-  UndoOptions,
+  AdaptOptions, AskCallOptions, BudgetOptions, CallOptions, ExplainOptions, LeaseOptions, LimitCallOptions, LimitsCallOptions, Drops,
+  Outcome, MannerOptions, PeekCallOptions, RefundOptions, SettleAskOptions, SettleOptions, UndoOptions,
 } from './call/options.js'
 export { Rate, type LimiterLike, type RateOptions } from './call/rate.js'
 export type { BreakerOptions, Logger, RefusalCacheOptions, SettingsOptions } from './call/settings.js'
@@ -30,6 +17,7 @@ export type { Counters } from './decide/counters.js'
 export { Decision, Refused, type AskDecision, type MultiDecision, type SettledDecision, type Source } from './decide/decision.js'
 export type { Shed, TopEntry, Value } from './decide/replies.js'
 export { CallError, Closed, ConfigurationError, RateLimitError, Unavailable } from './errors.js'
+export { clientAddress, type ClientAddressOptions } from './gate/address.js'
 export { UNLIMITED } from './gate/rules.js'
 export type { Asked, Hooks } from './decide/hooks.js'
 export { RateLimiter, type RateLimiterOptions } from './limiter.js'

@@ -5,20 +5,11 @@
 import { checkFunction, checkList, known, type Names } from './call/arguments.js'
 import * as endings from './call/endings.js'
 import type { LimitLike } from './call/limit.js'
-import type {
-  AskCallOptions,
-  BudgetOptions,
-  LeaseOptions,
-  LimitCallOptions,
-  LimitsCallOptions,
-  Outcome,
-  PeekCallOptions,
-  RefundOptions,
-  SettleAskOptions,
-  SettleOptions,
-  UndoOptions,
-} from './call/options.js'
 import { costWord, outcomeOf } from './call/options.js'
+import type {
+  AskCallOptions, BudgetOptions, ExplainOptions, LeaseOptions, LimitCallOptions, LimitsCallOptions, Outcome, PeekCallOptions,
+  RefundOptions, SettleAskOptions, SettleOptions, UndoOptions,
+} from './call/options.js'
 import { checkedMore, checkKeysAndLimits, idWord, policyWord } from './call/questions.js'
 import type { LimiterLike } from './call/rate.js'
 import { settings, span, type SettingsOptions } from './call/settings.js'
@@ -27,6 +18,7 @@ import { Commands } from './commands.js'
 import type { Counters } from './decide/counters.js'
 import type { AskDecision, Decision, MultiDecision } from './decide/decision.js'
 import type { Hooks } from './decide/hooks.js'
+import { help } from './decide/replies.js'
 import { Locals, type Local, type LocalOptions } from './local/local.js'
 import { real, type Runtime } from './runtime.js'
 import { Connected } from './taken/connected.js'
@@ -125,6 +117,18 @@ export class RateLimiter {
   }
 
   /**
+   * Why a limiter or a policy would admit or refuse a request now, for people: the verdict, and a line for each limit. Nothing is
+   * charged or counted. The texts may change with the server.
+   *
+   * @param of - a limiter, a rate, or the name of a policy
+   * @throws {@link CallError}, and {@link Unavailable} without an answer, whatever `fail` says
+   */
+  async explain(key: string, of: LimiterLike, options: ExplainOptions = {}): Promise<string[]> {
+    const { call, ...told } = this.connected.questions.explain(key, of, options)
+    return help(await this.connected.send(call, told))
+  }
+
+  /**
    * Gives back what was charged and not used. Not for leases, which are released. For an estimate take a {@link budget}.
    *
    * @param limiter - what was charged
@@ -197,7 +201,7 @@ export class RateLimiter {
     } catch (wrong) {
       const call = this.connected.call('RL.CONCURRENT').key(key)
       const why = wrong instanceof Error ? `${wrong.name}: ${wrong.message}` : String(wrong)
-      this.connected.core.log.about(call, this.connected.channel.nodeOf(call.keys[0]), 'drops failed', why)
+      this.connected.note(call, 'drops failed', why)
       return 'IGNORE'
     }
   }

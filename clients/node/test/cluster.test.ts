@@ -2,23 +2,19 @@
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
-import { Commands, FixedWindow, Limit, TokenBucket } from 'redis-ratelimit'
+import { describe, test } from 'node:test'
+import { Cluster } from 'ioredis'
+import { Commands, Concurrent, FixedWindow, Limit, RateLimiter, SlidingLog, TokenBucket } from 'redis-ratelimit'
+import { Gate } from 'redis-ratelimit/gate'
 import { slot } from '../dist/wire/slots.js'
 import { KINDS, type Kind, type MakeOptions } from './kinds.js'
-import { limiterOnCluster } from './limiters.js'
-import { startCluster, until, type Server } from './servers.js'
+import { limiterOnCluster, onCluster } from './limiters.js'
+import { until, type Server } from './servers.js'
 
 const hour = new FixedWindow(1000, '1h')
 const bucket = new TokenBucket(1000, 1, '1d')
 
-describe('on a cluster', () => {
-  let nodes: Server[] = []
-  let port = 0
-  let stop = async () => {}
-  before(async () => ({ nodes, port, stop } = await startCluster()))
-  after(() => stop())
-
+onCluster('on a cluster', (nodes) => {
   const sum = async (section: string, pattern: RegExp) => {
     const texts = await Promise.all(nodes.map((node) => node.cli('INFO', section)))
     return texts.reduce((total, text) => total + Number(pattern.exec(text)?.[1] ?? 0), 0)
@@ -85,9 +81,38 @@ describe('on a cluster', () => {
   }
 
   async function rawCommands(kind: Kind, options?: MakeOptions) {
-    const made = await kind.cluster(port, options)
+    const made = await kind.cluster(nodes[0]!.port, options)
     return { ...made, commands: new Commands(made.redis, 'p:') }
   }
+
+  test('rules of a gate for one caller are one call, and none goes to a wrong node', async (t) => {
+    const redis = new Cluster([{ host: '127.0.0.1', port: nodes[0]!.port }], { keyPrefix: 'app:' })
+    const limiter = new RateLimiter(redis, { prefix: 'web:', timeoutMs: 3000 })
+    t.after(async () => {
+      redis.disconnect()
+      await limiter.close()
+    })
+    const user = (request: { user: string }) => request.user
+    const rules = [
+      { name: 'rate', key: user, limit: new SlidingLog(9, '1m') },
+      { name: 'tokens', key: user, limit: new TokenBucket(100, 1, '1h'), estimate: 60 },
+      { name: 'streams', key: user, limit: new Concurrent(3, '1m') },
+    ]
+    const gate = new Gate({ limiter, rules })
+    const users = Array.from({ length: 50 }, (_, i) => `user ${i}`)
+    await (await gate.enter({ user: 'first' })).end()
+    const before = await moved()
+    for (const pass of await Promise.all(users.map((user) => gate.enter({ user })))) {
+      assert.equal(pass.refusal, undefined)
+      pass.spent['tokens'] = 10
+      await pass.end()
+    }
+    assert.deepEqual(await moved(), before)
+    assert.equal(limiter.counters.asked, 51)
+    const { remaining } = await limiter.peek('tokens:{user 7}', new TokenBucket(100, 1, '1h'), { cost: 0 })
+    assert.equal(remaining, 90)
+    assert.equal((await limiter.peek('streams:{user 7}', new Concurrent(3, '1m', { id: 'x' }), { cost: 0 })).remaining, 3)
+  })
 
   for (const kind of KINDS) {
     describe(kind.name, () => {
@@ -102,7 +127,7 @@ describe('on a cluster', () => {
       })
 
       test("no call on a limiter's connections is redirected", async (t) => {
-        const { limiter } = await limiterOnCluster(t, kind, port)
+        const { limiter } = await limiterOnCluster(t, kind, nodes[0]!.port)
         await limiter.commands.policySet('api', [new TokenBucket(1000, 1, '1d')])
         for (const key of await keys()) await limiter.limit(key, hour)
         const before = await moved()
@@ -121,7 +146,7 @@ describe('on a cluster', () => {
       })
 
       test('300 calls at once all succeed, with automatic pipelines too', async (t) => {
-        const { limiter } = await limiterOnCluster(t, kind, port, {}, { autoPipelining: true })
+        const { limiter } = await limiterOnCluster(t, kind, nodes[0]!.port, {}, { autoPipelining: true })
         const { commands, close } = await rawCommands(kind, { autoPipelining: true })
         for (const key of await keys()) await Promise.all([limiter.limit(key, hour), commands.gcra(key, 9, 10, '1s')])
         const before = await moved()
@@ -137,7 +162,7 @@ describe('on a cluster', () => {
       if (kind.hasKeyPrefix) {
         test('the keyPrefix of the client stands before each key once', async (t) => {
           const client = { keyPrefix: 'app:', autoPipelining: true }
-          const { limiter } = await limiterOnCluster(t, kind, port, { prefix: 'p:' }, client)
+          const { limiter } = await limiterOnCluster(t, kind, nodes[0]!.port, { prefix: 'p:' }, client)
           const { commands, close } = await rawCommands(kind, client)
           const before = await moved()
           for (const key of await keys()) {
@@ -169,7 +194,7 @@ describe('on a cluster', () => {
       })
 
       test('a call that waits is at the node of its key, and leaves it', async (t) => {
-        const { limiter } = await limiterOnCluster(t, kind, port)
+        const { limiter } = await limiterOnCluster(t, kind, nodes[0]!.port)
         for (const key of await keys()) {
           const first = await limiter.lease(key, { capacity: 1, ttl: '30s' })
           const control = new AbortController()
@@ -196,7 +221,7 @@ describe('on a cluster', () => {
       }
 
       test('a call that waits finds the node to which its slot has moved', async (t) => {
-        const { limiter, lines } = await limiterOnCluster(t, kind, port)
+        const { limiter, lines } = await limiterOnCluster(t, kind, nodes[0]!.port)
         const [first = ''] = await keys()
         assert.equal((await limiter.limit(first, hour)).answered, true)
         const key = `user:${randomUUID()}`

@@ -1,4 +1,4 @@
-/** Generated methods on a server, with each client: options, policies, errors. On a cluster each of them is called with a key. */
+/** Generated methods without a key, and errors, with each client. The others are called on a cluster. */
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { Commands, Concurrent, Gcra, Limit, Sketch, TokenBucket } from 'redis-ratelimit'
+import { Commands, Concurrent, Limit, TokenBucket } from 'redis-ratelimit'
 import { KINDS, type Made } from './kinds.js'
 import { startServer, type Server } from './servers.js'
 
@@ -27,34 +27,6 @@ for (const kind of KINDS) {
       made?.close()
       await server?.stop()
       rmSync(folder, { recursive: true, force: true })
-    })
-
-    test('options change what a call does', async () => {
-      const at = { at: 1700002800000000 }
-      const own = key()
-      const part = await commands.gcra(own, 9, 10, '1s', { ...at, cost: 15, partial: true })
-      assert.deepEqual([part.allowed, part.granted, part.remaining], [true, 10, 0])
-      const refused = await commands.gcra(own, 9, 10, '1s', at)
-      assert.deepEqual([refused.allowed, refused.retryAfter], [false, 100])
-      const never = await commands.gcra(own, 9, 10, '1s', { ...at, cost: 11 })
-      assert.deepEqual([never.allowed, never.retryAfter], [false, null])
-      const booked = await commands.gcra(own, 9, 10, '1s', { ...at, reserve: true, maxwait: '1s' })
-      assert.deepEqual([booked.allowed, booked.retryAfter], [true, 100])
-      const forced = await commands.gcra(own, 9, 10, '1s', { ...at, cost: 5, force: true })
-      assert.deepEqual([forced.allowed, forced.remaining], [true, 0])
-    })
-
-    test('looks and refunds', async () => {
-      const own = key()
-      await commands.gcra(own, 9, 10, '1h', { cost: 4 })
-      assert.equal((await commands.peek(own, '10/h', { cost: 0 })).remaining, 6)
-      const back = await commands.refund(own, new Gcra(9, 10, '1h'), { cost: 3 })
-      assert.equal(back.remaining, 9)
-      assert.equal(back.headers('x')['RateLimit-Policy'], '"x";q=10;w=3600', 'the limiter is known')
-      assert.equal((await commands.peek(key(), new Sketch('item', 0, 1, '1m'))).allowed, true)
-      const info = await commands.info(own)
-      assert.deepEqual([info?.['limiter'], info?.['length_ms']], ['GCRA', 3600000])
-      assert.equal(await commands.info(key()), null)
     })
 
     test('policies', async () => {
@@ -82,17 +54,6 @@ for (const kind of KINDS) {
       assert.equal(await commands.policyDel('pool'), false)
       assert.equal(await commands.policyLoad(), 2)
       assert((await commands.policyHelp()).length > 3)
-    })
-
-    test('bounded queues', async () => {
-      const [stream, list] = [key(), key()]
-      assert.equal(
-        await commands.xadd(stream, 1, '1700002800000-0', { url: 'https://example.org/', tries: 2 }),
-        '1700002800000-0',
-      )
-      assert.equal(await commands.xadd(stream, 1, '*', { url: 'https://example.org/' }), null)
-      assert.equal(await commands.lpush(list, 2, ['a', 'b']), 2)
-      assert.equal(await commands.rpush(list, 2, ['c']), null)
     })
 
     test('a call in words', async () => {

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { resolve } from 'node:path'
-import { after, before, describe, test, type TestContext } from 'node:test'
-import { startCluster, startServer, type Server } from './servers.js'
+import { test, type TestContext } from 'node:test'
+import { onCluster, onServer } from './limiters.js'
 
 const CLIENTS = {
   ioredis: `import { Redis } from 'ioredis'; const redis = new Redis(port); const end = () => redis.disconnect()`,
@@ -39,11 +39,7 @@ const SILENT = `
   end()
   console.log('closed')`
 
-describe('a process', () => {
-  let server: Server
-  before(async () => (server = await startServer()))
-  after(() => server?.stop())
-
+onServer('a process', (server) => {
   for (const [name, client] of Object.entries(CLIENTS)) {
     test(`that uses ${name} exits`, async (t) => {
       const values = `const [port, server, name] = [${server.port}, ${server.process.pid}, '${name}']`
@@ -52,12 +48,7 @@ describe('a process', () => {
   }
 })
 
-describe('a process with a cluster', () => {
-  let nodes: Server[] = []
-  let stop = async () => {}
-  before(async () => ({ nodes, stop } = await startCluster()))
-  after(() => stop())
-
+onCluster('a process with a cluster', (nodes) => {
   for (const [name, client] of Object.entries(CLUSTERS)) {
     for (const count of [1, 3]) {
       test(`that uses ${name} exits, ${count} of whose 3 nodes are silent`, async (t) => {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import * as all from 'redis-ratelimit'
-import { Calendar, Commands, Concurrent, Gcra, Rate, SlidingLog, Smooth } from 'redis-ratelimit'
+import { Commands } from 'redis-ratelimit'
 import { FACTS } from '../dist/call/catalog.js'
 import { can, factsOf } from '../dist/call/facts.js'
 
@@ -23,18 +23,6 @@ test('each limiter has facts, and a class with the fields that they name', () =>
     const source = String(named[1])
     for (const field of [burst, count, per]) assert.ok(field === undefined || source.includes(`this.${field} =`), `${name}: ${field}`)
   }
-})
-
-test('an option changes what a limiter can do', () => {
-  assert.equal(can(new SlidingLog(5, '1m'), 'refund'), true)
-  const counting = new SlidingLog(5, '1m', { countrefused: true })
-  assert.deepEqual([can(counting, 'refund'), can(counting, 'counts_refused')], [false, true])
-})
-
-test('leases end early, and calendars have their unit for a time', () => {
-  assert.deepEqual([can(new Concurrent(5, '1m'), 'early'), can(new Smooth(5, '1s'), 'refund')], [true, false])
-  assert.deepEqual([factsOf(new Calendar(5, 'DAY').name).per, factsOf(new Rate('1/s').name)], ['unit', FACTS['GCRA']])
-  assert.equal(factsOf(new Gcra(1, 1, '1s').name).burst, 'maxBurst')
 })
 
 test('a limiter that is not in the catalog counts as a bucket without a known rate', () => {

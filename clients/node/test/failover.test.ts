@@ -2,45 +2,24 @@
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { test } from 'node:test'
 import { Commands, FixedWindow } from 'redis-ratelimit'
-import { slot } from '../dist/wire/slots.js'
 import { KINDS, type Kind } from './kinds.js'
-import { limiterOnCluster } from './limiters.js'
-import { startCluster, until, type Server } from './servers.js'
+import { keyOf, limiterOnCluster, onCluster } from './limiters.js'
+import { until, type Server } from './servers.js'
 
 const hour = new FixedWindow(1000, '1h')
-
-interface Replicated {
-  nodes: Server[]
-  replica: Server
-  /** A key of the first node. */
-  key: string
-  stop(): Promise<void>
-}
-
-/** Three primaries, and a replica of the first. */
-async function withReplica(): Promise<Replicated> {
-  const { nodes, stop } = await startCluster({ replica: true })
-  const [, , , replica] = nodes as [Server, Server, Server, Server]
-  let key = ''
-  // The first node has the first third of the slots.
-  do key = `user:${randomUUID()}`
-  while (slot(key) > 5000)
-  return { nodes, replica, key, stop }
-}
 
 const calls = async (server: Server, command: string) =>
   Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(await server.cli('INFO', 'commandstats'))?.[1] ?? 0)
 
-describe('a cluster with a replica', () => {
-  let cluster: Replicated
-  before(async () => (cluster = await withReplica()))
-  after(() => cluster?.stop())
+onCluster('a cluster with a replica', (nodes) => {
+  // Of the first node, which has the replica.
+  const key = keyOf(0)
 
   for (const kind of KINDS) {
     test(`which answers looks, if wanted, and is asked for nothing else by ${kind.name}`, async (t) => {
-      const { nodes, replica, key } = cluster
+      const replica = nodes[3]!
       const { port } = nodes[1]!
       const reads = await limiterOnCluster(t, kind, port, { readFromReplicas: true })
       const plain = await limiterOnCluster(t, kind, port)
@@ -65,14 +44,10 @@ describe('a cluster with a replica', () => {
     })
 
     test(`which is not asked for what it does not know by ${kind.name}`, async (t) => {
-      const { nodes, replica, key } = cluster
+      const replica = nodes[3]!
       const { limiter } = await limiterOnCluster(t, kind, nodes[1]!.port, { readFromReplicas: true })
       await limiter.commands.policySet('api', ['10/h'])
-      const before = [
-        await calls(replica, 'rl.askpeek'),
-        await calls(replica, 'rl.top'),
-        await calls(replica, 'rl.policy\\|get'),
-      ]
+      const before = [await calls(replica, 'rl.askpeek'), await calls(replica, 'rl.top'), await calls(replica, 'rl.policy\\|get')]
       for (let i = 0; i < 12; i += 1) {
         assert.equal((await limiter.peek(key, 'api')).answered, true)
         await limiter.commands.top()
@@ -86,7 +61,7 @@ describe('a cluster with a replica', () => {
     })
 
     test(`whose silence is none of the cluster's by ${kind.name}`, async (t) => {
-      const { nodes, replica, key } = cluster
+      const replica = nodes[3]!
       const { limiter } = await limiterOnCluster(t, kind, nodes[1]!.port, { readFromReplicas: true, timeoutMs: 500 })
       for (let i = 0; i < 5; i += 1) assert.equal((await limiter.peek(key, hour)).answered, true)
       replica.process.kill('SIGSTOP')
@@ -101,7 +76,6 @@ describe('a cluster with a replica', () => {
   }
 
   test('which takes over, and all limiters find it', async (t) => {
-    const { nodes, key } = cluster
     const open = (kind: Kind) => limiterOnCluster(t, kind, nodes[1]!.port, { timeoutMs: 1000 })
     const limiters = (await Promise.all(KINDS.map(open))).map(({ limiter }) => limiter)
     const answers = () => Promise.all(limiters.map(async (limiter) => (await limiter.limit(key, hour)).answered))
@@ -114,4 +88,4 @@ describe('a cluster with a replica', () => {
       await until(() => limiter.lease(`{${key}}:${randomUUID()}`, lease, ({ held }) => held), 'a wait at the new primary')
     }
   })
-})
+}, { replica: true })

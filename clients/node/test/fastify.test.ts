@@ -1,25 +1,12 @@
+/** What only the plugin for Fastify does. */
+
 import assert from 'node:assert/strict'
-import { Readable } from 'node:stream'
 import { describe, test } from 'node:test'
 import fastify, { type FastifyRequest } from 'fastify'
 import { Redis } from 'ioredis'
 import { RateLimiter } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/fastify'
 import { startServer } from './servers.js'
-import { answer, rulesFor, type View } from './web-application.js'
-import { webSuite } from './web.js'
-
-function view(request: FastifyRequest): View {
-  const { pathname, searchParams } = new URL(request.url, 'http://x')
-  return { path: pathname, query: searchParams, header: (name) => request.headers[name] as string | undefined }
-}
-
-webSuite('Fastify', async ({ limiter, rules }) => {
-  const app = fastify({ forceCloseConnections: true })
-  await app.register(ratelimit, { limiter, rules: rulesFor(rules, view) })
-  app.get('/*', (request) => Readable.from(answer(view(request), request.spent)))
-  return { url: await app.listen({ port: 0, host: '127.0.0.1' }), close: () => app.close() }
-})
 
 describe('the plugin for Fastify', () => {
   test('can limit by what the body says, in a later hook, for one part of an application', async (t) => {

@@ -1,49 +1,14 @@
+/** What only the middleware of Hono does. */
+
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { serve } from '@hono/node-server'
 import { Hono, type Context } from 'hono'
 import { stream } from 'hono/streaming'
 import { Redis } from 'ioredis'
 import { Concurrent, RateLimiter, UNLIMITED } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/hono'
 import { startServer, until } from './servers.js'
-import { answer, rulesFor, type View } from './web-application.js'
-import { webSuite } from './web.js'
-
-const view = (c: Context): View => ({
-  path: c.req.path,
-  query: new URL(c.req.url).searchParams,
-  header: (name) => c.req.header(name),
-})
-
-webSuite('Hono', async ({ limiter, rules }) => {
-  const app = new Hono()
-  app.onError((_, c) => c.text('failed', 500))
-  app.use(ratelimit({ limiter, rules: rulesFor(rules, view) }))
-  await limiter.ready()
-  app.get('*', (c) =>
-    stream(c, async (out) => {
-      for await (const part of answer(view(c), c.get('spent'))) {
-        if (out.aborted) return
-        await out.write(part)
-      }
-    }),
-  )
-  const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }) as Server
-  await once(server, 'listening')
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async close() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
-})
 
 describe('Hono without a server of Node.js', () => {
   test('a lease ends when the body has been read, is cancelled, or is not sent, and when the request is aborted', async (t) => {

@@ -56,9 +56,7 @@ export const GROUP = 'limits'
 const ignore = () => undefined
 
 // An option that is undefined is none that is missing.
-function credentialsOf(username: string | undefined, password: string | undefined) {
-  return { ...(username === undefined ? {} : { username }), ...(password === undefined ? {} : { password }) }
-}
+const given = (options: object) => Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
 
 function ioredis(name: string, Redis: typeof Redis6 | typeof Redis5, Cluster: typeof Cluster6 | typeof Cluster5): Kind {
   return {
@@ -66,16 +64,8 @@ function ioredis(name: string, Redis: typeof Redis6 | typeof Redis5, Cluster: ty
     isIoredis: true,
     hasKeyPrefix: true,
     async client(port, { keyPrefix = '', username, password, autoPipelining = false, commandTimeout, socketTimeout } = {}) {
-      const credentials = credentialsOf(username, password)
-      const redis = new (Redis as typeof Redis6)({
-        host: '127.0.0.1',
-        port,
-        keyPrefix,
-        enableAutoPipelining: autoPipelining,
-        ...credentials,
-        ...(commandTimeout === undefined ? {} : { commandTimeout }),
-        ...(socketTimeout === undefined ? {} : { socketTimeout }),
-      })
+      const options = { host: '127.0.0.1', port, keyPrefix, enableAutoPipelining: autoPipelining }
+      const redis = new (Redis as typeof Redis6)({ ...options, ...given({ username, password, commandTimeout, socketTimeout }) })
       redis.on('error', ignore)
       return { redis, raw: ([word = '', ...words]) => redis.call(word, ...words), close: () => redis.disconnect() }
     },
@@ -85,8 +75,8 @@ function ioredis(name: string, Redis: typeof Redis6 | typeof Redis5, Cluster: ty
         keyPrefix,
         enableAutoPipelining: autoPipelining,
         scaleReads: replicas ? 'slave' : 'master',
-        ...(commandTimeout === undefined ? {} : { redisOptions: { commandTimeout } }),
-        ...(clusterNodeRetryStrategy === undefined ? {} : { clusterNodeRetryStrategy }),
+        redisOptions: given({ commandTimeout }),
+        ...given({ clusterNodeRetryStrategy }),
       })
       cluster.on('error', ignore)
       return { redis: cluster, raw: ([word = '', ...words]) => cluster.call(word, ...words), close: () => cluster.disconnect() }
@@ -96,7 +86,7 @@ function ioredis(name: string, Redis: typeof Redis6 | typeof Redis5, Cluster: ty
         sentinels: ports.map((port) => ({ host: '127.0.0.1', port })),
         name: GROUP,
         keyPrefix,
-        ...credentialsOf(username, password),
+        ...given({ username, password }),
       })
       redis.on('error', ignore)
       return { redis, raw: ([word = '', ...words]) => redis.call(word, ...words), close: () => redis.disconnect() }
@@ -111,26 +101,20 @@ function nodeRedis(name: string, library: typeof redis6 | typeof redis5): Kind {
     isIoredis: false,
     hasKeyPrefix: /^node-redis 6(?!\.0\.)/.test(name),
     async client(port, { keyPrefix, username, password, socketTimeout } = {}) {
-      const prefixed = keyPrefix === undefined ? {} : { keyPrefix }
-      const credentials = credentialsOf(username, password)
-      const socket = socketTimeout === undefined ? {} : { socket: { socketTimeout } }
-      const redis = createClient({ url: `redis://127.0.0.1:${port}`, ...prefixed, ...credentials, ...socket })
+      const redis = createClient({ url: `redis://127.0.0.1:${port}`, ...given({ keyPrefix, username, password }), socket: given({ socketTimeout }) })
       redis.on('error', ignore)
       const connected = redis.connect().catch(ignore)
       await Promise.race([connected, new Promise((resolve) => redis.once('error', resolve))])
       return { redis, raw: (words) => redis.sendCommand(words), close: () => void (redis.isOpen && redis.destroy()) }
     },
     async cluster(port, { keyPrefix, replicas = false } = {}) {
-      const prefixed = keyPrefix === undefined ? {} : { keyPrefix }
-      const rootNodes = [{ url: `redis://127.0.0.1:${port}` }]
-      const cluster = createCluster({ rootNodes, useReplicas: replicas, ...prefixed })
+      const cluster = createCluster({ rootNodes: [{ url: `redis://127.0.0.1:${port}` }], useReplicas: replicas, ...given({ keyPrefix }) })
       cluster.on('error', ignore)
       await cluster.connect()
       return { redis: cluster, raw: (words, key) => cluster.sendCommand(key, false, words), close: () => cluster.destroy() }
     },
     async pool(port, { keyPrefix, username, password, isConnected = true } = {}) {
-      const prefixed = keyPrefix === undefined ? {} : { keyPrefix }
-      const options = { url: `redis://127.0.0.1:${port}`, ...prefixed, ...credentialsOf(username, password) }
+      const options = { url: `redis://127.0.0.1:${port}`, ...given({ keyPrefix, username, password }) }
       const redis = createClientPool(options, { minimum: 1, maximum: 2 })
       redis.on('error', ignore)
       const connect = () => redis.connect()
@@ -138,12 +122,11 @@ function nodeRedis(name: string, library: typeof redis6 | typeof redis5): Kind {
       return { redis, raw: (words) => redis.sendCommand(words), close: () => redis.destroy(), connect }
     },
     async sentinel(ports, { keyPrefix, username, password, isConnected = true } = {}) {
-      const prefixed = keyPrefix === undefined ? {} : { keyPrefix }
       const redis = createSentinel({
         name: GROUP,
         sentinelRootNodes: ports.map((port) => ({ host: '127.0.0.1', port })),
-        nodeClientOptions: credentialsOf(username, password),
-        ...prefixed,
+        nodeClientOptions: given({ username, password }),
+        ...given({ keyPrefix }),
       })
       redis.on('error', ignore)
       const connect = () => redis.connect()

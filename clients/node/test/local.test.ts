@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Decision, type Local } from 'redis-ratelimit'
 import { Counters } from '../dist/decide/counters.js'
@@ -10,8 +10,7 @@ import { Insurance, MOST_KEYS as MOST_SHARES, SWEEP } from '../dist/decide/insur
 import { MOST_KEYS } from '../dist/local/local.js'
 import { Store } from '../dist/local/store.js'
 import { KINDS } from './kinds.js'
-import { limiterOn } from './limiters.js'
-import { startServer, type Server } from './servers.js'
+import { eachKind, limiterOn, onServer } from './limiters.js'
 
 const RATE = { most: 10_000, count: 10_000, period: 1000 }
 const key = () => `local:${randomUUID()}`
@@ -64,47 +63,37 @@ async function busy(limit: Local): Promise<void> {
   for (let call = 0; call < 300; call += 1) await limit.take()
 }
 
-for (const kind of KINDS) {
-  describe(`a local limit, ${kind.name}`, () => {
-    let server: Server
-    before(async () => (server = await startServer()))
-    after(() => server?.stop())
-
-    test('is answered from memory, and no more is spent than was granted', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port)
-      const limit = limiter.local(key(), '1000/s', { hold: '50ms', processes: 1 })
-      const begun = performance.now()
-      let spent = 0
-      // The loop gives way to the reply, since an answer from memory takes only a microtask.
-      for (let call = 0; performance.now() - begun < 1500; call += 1) {
-        if ((limit.tryTake() ?? (await limit.take())).allowed) spent += 1
-        if (call % 100 === 0) await pause(1)
-      }
-      const ms = performance.now() - begun
-      assert(spent > 1000 + 700 && spent <= 1000 + ms + 50, `${spent} in ${ms} ms`)
-      const { asked, allowed, refused, answeredLocally, fetched, forgotten } = limiter.counters
-      assert.deepEqual([allowed, asked], [spent, allowed + refused])
-      assert(answeredLocally > 0.9 * asked && fetched >= answeredLocally - refused - forgotten)
-    })
-
-    test('waits for one fetch with many calls at once, and shares its decision', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port)
-      const limit = limiter.local(key(), '1000000/s', { hold: '400ms', processes: 4 })
-      await busy(limit)
-      const before = limiter.counters
-      assert(before.answeredLocally > 250 && before.fetches < 5, JSON.stringify(before))
-      const decisions = await Promise.all(Array.from({ length: 50 }, () => limit.take()))
-      assert(decisions.every(({ allowed }) => allowed))
-      assert(new Set(decisions.filter(({ source }) => source === 'local')).size <= 3)
-    })
+eachKind('a local limit', (kind, server) => {
+  test('is answered from memory, and no more is spent than was granted', async (t) => {
+    const { limiter } = await limiterOn(t, kind, server.port)
+    const limit = limiter.local(key(), '1000/s', { hold: '50ms', processes: 1 })
+    const begun = performance.now()
+    let spent = 0
+    // The loop gives way to the reply, since an answer from memory takes only a microtask.
+    for (let call = 0; performance.now() - begun < 1500; call += 1) {
+      if ((limit.tryTake() ?? (await limit.take())).allowed) spent += 1
+      if (call % 100 === 0) await pause(1)
+    }
+    const ms = performance.now() - begun
+    assert(spent > 1000 + 700 && spent <= 1000 + ms + 50, `${spent} in ${ms} ms`)
+    const { asked, allowed, refused, answeredLocally, fetched, forgotten } = limiter.counters
+    assert.deepEqual([allowed, asked], [spent, allowed + refused])
+    assert(answeredLocally > 0.9 * asked && fetched >= answeredLocally - refused - forgotten)
   })
-}
 
-describe('a limiter', () => {
-  let server: Server
-  before(async () => (server = await startServer()))
-  after(() => server?.stop())
+  test('waits for one fetch with many calls at once, and shares its decision', async (t) => {
+    const { limiter } = await limiterOn(t, kind, server.port)
+    const limit = limiter.local(key(), '1000000/s', { hold: '400ms', processes: 4 })
+    await busy(limit)
+    const before = limiter.counters
+    assert(before.answeredLocally > 250 && before.fetches < 5, JSON.stringify(before))
+    const decisions = await Promise.all(Array.from({ length: 50 }, () => limit.take()))
+    assert(decisions.every(({ allowed }) => allowed))
+    assert(new Set(decisions.filter(({ source }) => source === 'local')).size <= 3)
+  })
+})
 
+onServer('a limiter', (server) => {
   test('keeps the local limits that are used', async (t) => {
     const { limiter } = await limiterOn(t, KINDS[0]!, server.port)
     const of = (name: string, processes = 2) => limiter.local(name, '1000/s', { processes })

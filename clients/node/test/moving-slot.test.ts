@@ -1,31 +1,22 @@
 /** A slot of a cluster that is about to move to another node. */
 
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { FixedWindow } from 'redis-ratelimit'
 import { slot } from '../dist/wire/slots.js'
 import { KINDS } from './kinds.js'
-import { limiterOnCluster } from './limiters.js'
-import { startCluster, type Server } from './servers.js'
+import { keyOf, limiterOnCluster, onCluster } from './limiters.js'
+import { Server } from './servers.js'
 
 const hour = new FixedWindow(1000, '1h')
 
-describe('a slot that moves', () => {
-  let nodes: Server[] = []
-  let port = 0
-  let stop = async () => {}
-  before(async () => ({ nodes, port, stop } = await startCluster()))
-  after(() => stop())
-
+onCluster('a slot that moves', (nodes) => {
   const id = async (node: Server) => (await node.cli('CLUSTER', 'MYID')).trim()
 
   /** Begins to move the slot of a key from the first node to the second. */
   async function begin(): Promise<{ key: string; end(): Promise<void> }> {
-    let key = ''
-    do key = `user:${randomUUID()}`
-    while (slot(key) > 5000)
+    const key = keyOf(0)
     const [from, to] = nodes as [Server, Server]
     const number = String(slot(key))
     await to.cli('CLUSTER', 'SETSLOT', number, 'IMPORTING', await id(from))
@@ -38,7 +29,7 @@ describe('a slot that moves', () => {
 
   for (const kind of KINDS) {
     test(`does not stop calls, be they such that wait, with ${kind.name}`, async (t) => {
-      const { limiter } = await limiterOnCluster(t, kind, port)
+      const { limiter } = await limiterOnCluster(t, kind, nodes[0]!.port)
       const { key, end } = await begin()
       assert.equal((await limiter.limit(`{${key}}`, hour)).answered, true)
       const lease = { capacity: 1, ttl: '30s', wait: '5s' }
@@ -49,7 +40,7 @@ describe('a slot that moves', () => {
     })
 
     test(`lets calls with several keys wait until their keys are together, with ${kind.name}`, async (t) => {
-      const { limiter } = await limiterOnCluster(t, kind, port, { breaker: { failures: 1 } })
+      const { limiter } = await limiterOnCluster(t, kind, nodes[0]!.port, { breaker: { failures: 1 } })
       const { key, end } = await begin()
       const [from, to] = nodes as [Server, Server]
       const [here, there] = [`{${key}}a`, `{${key}}b`]

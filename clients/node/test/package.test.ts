@@ -58,23 +58,10 @@ describe('the tarball', () => {
     const { stdout } = await run('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], { cwd: HERE })
     const [{ filename, files }] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }]
     const paths = files.map(({ path }) => path)
-    for (const path of [
-      'README.md',
-      'CHANGELOG.md',
-      'LICENSE-MIT',
-      'LICENSE-APACHE',
-      'dist/commands.js',
-      'dist/index.mjs',
-    ]) {
-      assert(paths.includes(path), path)
-    }
-    assert(
-      paths.every((path) => path.startsWith('dist/') || !path.includes('/')),
-      'no sources and no tests',
-    )
-    await run('npm', ['install', '--offline', '--no-package-lock', '--no-audit', '--no-fund', join(folder, filename)], {
-      cwd: folder,
-    })
+    const expected = ['README.md', 'CHANGELOG.md', 'LICENSE-MIT', 'LICENSE-APACHE', 'dist/commands.js', 'dist/index.mjs']
+    for (const path of expected) assert(paths.includes(path), path)
+    assert(paths.every((path) => path.startsWith('dist/') || !path.includes('/')), 'no sources and no tests')
+    await run('npm', ['install', '--prefer-offline', '--no-package-lock', '--no-audit', '--no-fund', join(folder, filename)], { cwd: folder })
     for (const name of [...Object.keys(devDependencies), '@redis/client']) {
       const [scope = '', rest] = name.split('/')
       if (rest !== undefined) await run('mkdir', ['-p', join(folder, 'node_modules', scope)])
@@ -85,28 +72,24 @@ describe('the tarball', () => {
     await server?.stop()
     rmSync(folder, { recursive: true, force: true })
   })
+  const printed = async (type: string, program: string) => (await run(process.execPath, [`--input-type=${type}`, '-e', program], { cwd: folder })).stdout
+  const typeErrors = async (compilerOptions: object, file: string) => {
+    const all = { target: 'es2022', types: ['node'], strict: true, noEmit: true, ...compilerOptions }
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: all, files: [file] }))
+    const tsc = resolve(HERE, 'node_modules/typescript/bin/tsc')
+    return (await run(process.execPath, [tsc, '-p', folder]).catch((error: { stdout: string }) => error)).stdout
+  }
 
-  test('has no dependencies', () => {
-    const installed = JSON.parse(readFileSync(join(folder, 'node_modules/redis-ratelimit/package.json'), 'utf8')) as object
-    assert(!('dependencies' in installed))
+  test('has one dependency', () => {
+    const { dependencies } = JSON.parse(readFileSync(join(folder, 'node_modules/redis-ratelimit/package.json'), 'utf8')) as { dependencies: object }
+    assert.deepEqual(Object.keys(dependencies), ['ipaddr.js'])
     assert(!existsSync(join(folder, 'node_modules/redis-ratelimit/node_modules')))
   })
 
   test('is imported and required, each part of it', async () => {
     for (const part of PARTS) {
-      const names = 'Object.keys(all).length'
-      const imported = await run(
-        process.execPath,
-        ['--input-type=module', '-e', `import * as all from '${part}'; console.log(${names})`],
-        { cwd: folder },
-      )
-      const required = await run(
-        process.execPath,
-        ['--input-type=commonjs', '-e', `const all = require('${part}'); console.log(${names})`],
-        { cwd: folder },
-      )
-      assert(Number(imported.stdout) > 0, part)
-      assert(Number(required.stdout) > 0, part)
+      for (const [type, import_] of [['module', `import * as all from '${part}'`], ['commonjs', `const all = require('${part}')`]] as const)
+        assert(Number(await printed(type, `${import_}; console.log(Object.keys(all).length)`)) > 0, `${type} ${part}`)
     }
   })
 
@@ -118,8 +101,7 @@ describe('the tarball', () => {
       const required = createRequire(import.meta.url)('redis-ratelimit')
       const error = new required.Unavailable('RL.GCRA', 'timeout', 'late', 'redis:6379', true)
       console.log(error instanceof imported.Unavailable, imported.UNLIMITED === required.UNLIMITED, gate.UNLIMITED === required.UNLIMITED)`
-    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', program], { cwd: folder })
-    assert.equal(stdout, 'true true true\n')
+    assert.equal(await printed('module', program), 'true true true\n')
   })
 
   test('has maps to the lines of the sources, without the sources', () => {
@@ -138,7 +120,7 @@ describe('the tarball', () => {
         await limiter.close()
         redis.disconnect()
       })`
-    assert.equal((await run(process.execPath, ['--input-type=commonjs', '-e', program], { cwd: folder })).stdout, '2\n')
+    assert.equal(await printed('commonjs', program), '2\n')
   })
 
   test('has a quick start of at most ten lines that works', async () => {
@@ -162,44 +144,13 @@ describe('the tarball', () => {
     test(`has types for ${file}, found the way of ${resolution}`, async () => {
       const parts = PARTS.map((part, i) => `import * as part${i} from '${part}'\nexport { part${i} }`).join('\n')
       writeFileSync(join(folder, file), TYPES + parts)
-      const config = {
-        compilerOptions: {
-          module,
-          moduleResolution: resolution,
-          target: 'es2022',
-          lib: ['es2022', 'esnext.disposable'],
-          types: ['node'],
-          strict: true,
-          noUncheckedIndexedAccess: true,
-          exactOptionalPropertyTypes: true,
-          noEmit: true,
-          skipLibCheck: true,
-          noUnusedLocals: false,
-          preserveSymlinks: true,
-        },
-        files: [file],
-      }
-      writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
-      const tsc = resolve(HERE, 'node_modules/typescript/bin/tsc')
-      const { stdout } = await run(process.execPath, [tsc, '-p', folder]).catch((error: { stdout: string }) => error)
-      assert.equal(stdout, '')
+      const lax = { skipLibCheck: true, preserveSymlinks: true, noUncheckedIndexedAccess: true, exactOptionalPropertyTypes: true }
+      assert.equal(await typeErrors({ module, moduleResolution: resolution, lib: ['es2022', 'esnext.disposable'], ...lax }, file), '')
     })
   }
 
   test('has types without errors of their own, for a library of es2022', async () => {
     writeFileSync(join(folder, 'own.mts'), "export * from 'redis-ratelimit'\n")
-    const compilerOptions = {
-      module: 'node16',
-      target: 'es2022',
-      lib: ['es2022'],
-      types: ['node'],
-      strict: true,
-      noEmit: true,
-      skipLibCheck: false,
-    }
-    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['own.mts'] }))
-    const tsc = resolve(HERE, 'node_modules/typescript/bin/tsc')
-    const { stdout } = await run(process.execPath, [tsc, '-p', folder]).catch((error: { stdout: string }) => error)
-    assert.equal(stdout, '')
+    assert.equal(await typeErrors({ module: 'node16', lib: ['es2022'], skipLibCheck: false }, 'own.mts'), '')
   })
 })

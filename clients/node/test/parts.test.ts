@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { Unavailable } from 'redis-ratelimit'
 import { Call } from '../dist/call/call.js'
 import { settings } from '../dist/call/settings.js'
 import { Core } from '../dist/decide/core.js'
@@ -12,28 +11,11 @@ import { Turns } from '../dist/wire/turns.js'
 import { blocked } from '../dist/wire/waits.js'
 import { Patience, within } from '../dist/wire/within.js'
 
-describe('the servers', () => {
-  const core = new Core(settings({ logger: () => undefined }, false), () => 0)
-
-  test('each has a breaker, and its replicas another', () => {
-    const servers = new Nodes({ failures: 1, cooldown: 100 }, core)
-    const client = { name: 'the cluster', owners: ['a:1', 'b:1'] }
-    const a = servers.of('a:1', client)
-    const call = new Call('', ['RL.GCRA']).key('k')
-    a.primary.failed(a.primary.admit(call, 0), new Unavailable('RL.GCRA', 'timeout', 'late', 'a:1', true), 0, false)
-    assert.equal(a.primary.isOpen(50), true)
-    assert.throws(() => a.primary.admit(call, 50), { name: 'Unavailable', kind: 'breaker', node: 'a:1' })
-    assert.equal(a.replicas.isOpen(50), false)
-    assert.equal(servers.of('b:1', client).primary.isOpen(50), false)
-    assert.equal(servers.of('a:1', client), a)
-  })
-
-  test('those that are gone are forgotten', () => {
-    const servers = new Nodes(null, core)
-    for (let node = 0; node < 1000; node += 1) servers.of(`${node}:1`, { name: 'the cluster', owners: [`${node}:1`] })
-    servers.of(undefined, { name: 'the cluster', owners: ['999:1'] })
-    assert.equal(servers.size, 2)
-  })
+test('servers that are gone are forgotten', () => {
+  const servers = new Nodes(null, new Core(settings({ logger: () => undefined }, false), () => 0))
+  for (let node = 0; node < 1000; node += 1) servers.of(`${node}:1`, { name: 'the cluster', owners: [`${node}:1`] })
+  servers.of(undefined, { name: 'the cluster', owners: ['999:1'] })
+  assert.equal(servers.size, 2)
 })
 
 describe('the time of a call', () => {

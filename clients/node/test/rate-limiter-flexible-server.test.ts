@@ -2,12 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
 import {
-  BurstyRateLimiter,
-  RateLimiterQueue,
-  RateLimiterRedis,
-  RateLimiterRes,
-  RateLimiterUnion,
-  RLWrapperBlackAndWhite,
+  BurstyRateLimiter, RateLimiterQueue, RateLimiterRedis, RateLimiterRes, RateLimiterUnion, RLWrapperBlackAndWhite,
 } from 'rate-limiter-flexible'
 import { RateLimiterRatelimit } from 'redis-ratelimit/rate-limiter-flexible'
 import { counted, quiet } from './rate-limiter-flexible.clients.js'

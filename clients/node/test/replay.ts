@@ -228,8 +228,12 @@ function perRequest(value: unknown, translate: (value: unknown) => unknown = (on
   }
 }
 
+function countsOf(counts: unknown): unknown {
+  return Array.isArray(counts) ? (status: number) => counts.includes(status) : counts === 'broken' ? broken : counts
+}
+
 function ruleOf({ limit, ...others }: Fields): Rule<Fields> {
-  const rule = Object.fromEntries(Object.entries(others).map(([name, value]) => [name, perRequest(value)]))
+  const rule = Object.fromEntries(Object.entries(others).map(([name, value]) => [name, name === 'counts' ? countsOf(value) : perRequest(value)]))
   return (limit === undefined ? rule : { ...rule, limit: perRequest(limit, limitOf) }) as unknown as Rule<Fields>
 }
 
@@ -363,84 +367,60 @@ class Replay {
     const options = { ...named(others, camel), ...(cost === undefined ? {} : { cost: cost as number }), ...(SIGNALS.has(call) ? { signal } : {}) } as never
     const withKeys = { ...(options as object), ...(keys === undefined ? {} : { keys }) } as never
     const earlier = this.#came.get(of as string)?.value
-    switch (call) {
-      case 'new':
-        return void this.#made(given)
-      case 'value':
-        return wordsOf(limitOf(limit))
-      case 'command':
-        return this.#command(given['name'] as string, given['arguments'] as Fields)
-      case 'limit':
-        return limiter.limit(key as string, limitOf(limit) as LimiterLike, options)
-      case 'limits':
-        return limiter.limits(keys as string[], (limits as unknown[]).map(limitOf), options)
-      case 'ask':
-        return limiter.ask(key as string, policy as string, withKeys)
-      case 'peek':
-        return limiter.peek(key as string, (policy ?? limitOf(limit)) as LimiterLike, withKeys)
-      case 'refund':
-        return limiter.refund(key as string, limitOf(limit) as LimiterLike, options)
-      case 'local':
-        return limiter.local(key as string, limitOf(limit) as LimiterLike, options)
-      case 'take':
-        return (earlier as all.Local).take(cost as number | undefined)
-      case 'try_take':
-        return (earlier as all.Local).tryTake(cost as number | undefined)
-      case 'reset':
-        return limiter.reset(key as string)
-      case 'release':
-        return limiter.release(keys as string[], id as string, options)
-      case 'settle':
-        return limiter.settle(keys as string[], (limits as unknown[]).map(limitOf), id as string, options)
-      case 'settle_ask': {
+    const calls: Record<string, () => unknown> = {
+      new: () => void this.#made(given),
+      value: () => wordsOf(limitOf(limit)),
+      address: () => all.clientAddress(given['text'] as string, 'v6' in given ? { v6: given['v6'] as number } : {}),
+      command: () => this.#command(given['name'] as string, given['arguments'] as Fields),
+      limit: () => limiter.limit(key as string, limitOf(limit) as LimiterLike, options),
+      limits: () => limiter.limits(keys as string[], (limits as unknown[]).map(limitOf), options),
+      ask: () => limiter.ask(key as string, policy as string, withKeys),
+      peek: () => limiter.peek(key as string, (policy ?? limitOf(limit)) as LimiterLike, withKeys),
+      explain: () => limiter.explain(key as string, (policy ?? limitOf(limit)) as LimiterLike, withKeys),
+      refund: () => limiter.refund(key as string, limitOf(limit) as LimiterLike, options),
+      local: () => limiter.local(key as string, limitOf(limit) as LimiterLike, options),
+      take: () => (earlier as all.Local).take(cost as number | undefined),
+      try_take: () => (earlier as all.Local).tryTake(cost as number | undefined),
+      reset: () => limiter.reset(key as string),
+      release: () => limiter.release(keys as string[], id as string, options),
+      settle: () => limiter.settle(keys as string[], (limits as unknown[]).map(limitOf), id as string, options),
+      settle_ask: () => {
         const { cost: _cost, ...rest } = withKeys as Fields
         return limiter.settleAsk(key as string, policy as string, id as string, cost as number, rest as never)
-      }
-      case 'ready':
-        return limiter.ready({ ...(options as object), ...(limits === undefined ? {} : { limits: (limits as unknown[]).map(limitOf) }) })
-      case 'close':
-        return limiter.close()
-      case 'lease':
-        return limiter.lease(key as string, options)
-      case 'renew':
-        return (earlier as all.Lease).renew()
-      case 'release_lease':
-        return (earlier as all.Lease).release(given['outcome'] as all.Outcome)
-      case 'look':
-        return earlier
-      case 'hold': {
+      },
+      ready: () => limiter.ready({ ...(options as object), ...(limits === undefined ? {} : { limits: (limits as unknown[]).map(limitOf) }) }),
+      close: () => limiter.close(),
+      lease: () => limiter.lease(key as string, options),
+      renew: () => (earlier as all.Lease).renew(),
+      release_lease: () => (earlier as all.Lease).release(given['outcome'] as all.Outcome),
+      look: () => earlier,
+      hold: () => {
         const { estimate, ttl, key: _key, limit: _limit, policy: _policy, keys: _keys, ...told } = given as Fields & { estimate: number }
         const budget = limiter.budget(key as string, (policy ?? limitOf(limit)) as LimiterLike, { ...(ttl ? { ttl } : {}), ...(keys ? { keys } : {}) } as never)
         return budget.hold(estimate, { signal, ...told } as never)
-      }
-      case 'crosses':
-        return (earlier as all.Decision).crosses(given['fraction'] as number)
-      case 'record':
-        return (earlier as all.Hold).settle(cost as number)
-      case 'end':
-        return (earlier as all.Hold).end()
-      case 'cancel':
-        return (earlier as all.Hold).cancel()
-      case 'cancel_call':
-        return this.#controls.get(of as string)!.abort()
-      case 'rules':
-        return void this.#gateOf(given)
-      case 'work':
-        return this.#work(given)
-      case 'enter': {
+      },
+      crosses: () => (earlier as all.Decision).crosses(given['fraction'] as number),
+      record: () => (earlier as all.Hold).settle(cost as number),
+      end: () => (earlier as all.Hold).end(),
+      cancel: () => (earlier as all.Hold).cancel(),
+      cancel_call: () => this.#controls.get(of as string)!.abort(),
+      rules: () => void this.#gateOf(given),
+      work: () => this.#work(given),
+      enter: () => {
         const stack = this.#stacks.get(of as string) ?? new Stack()
         if (as !== undefined) this.#stacks.set(as, stack)
         this.#request = given['request'] as Fields
-        return this.#gate!.enter(this.#request, undefined, stack)
-      }
-      case 'leave': {
+        return this.#gate!.enter(this.#request, undefined, stack, { websocket: given['websocket'] as boolean | undefined })
+      },
+      leave: () => {
         const passage = earlier as Passage
         Object.assign(passage.spent, given['spent'])
-        return passage.end()
-      }
-      default:
-        throw new Error(`unknown call ${call}`)
+        return passage.end(given['status'] as number | undefined)
+      },
     }
+    const begin = calls[call]
+    if (begin === undefined) throw new Error(`unknown call ${call}`)
+    return begin()
   }
 }
 

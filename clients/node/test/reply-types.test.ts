@@ -2,19 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { test } from 'node:test'
 import { Redis } from 'ioredis'
 import { createClient, RESP_TYPES } from 'redis'
 import { Commands, Rate, RateLimiter, TokenBucket, type RedisClient } from 'redis-ratelimit'
 import { KINDS } from './kinds.js'
-import { limiterOn } from './limiters.js'
-import { startServer, type Server } from './servers.js'
+import { limiterOn, onServer } from './limiters.js'
 
-describe('large counts', () => {
-  let server: Server
-  before(async () => (server = await startServer()))
-  after(() => server?.stop())
-
+onServer('large counts', (server) => {
   for (const kind of KINDS) {
     test(`with ${kind.name} are those of the server`, async (t) => {
       const { limiter } = await limiterOn(t, kind, server.port)
@@ -24,11 +19,7 @@ describe('large counts', () => {
   }
 })
 
-describe('types of replies that an application has chosen', () => {
-  let server: Server
-  before(async () => (server = await startServer()))
-  after(() => server?.stop())
-
+onServer('types of replies that an application has chosen', (server) => {
   const clients = {
     async 'node-redis'(port: number) {
       const typeMapping = {
@@ -57,19 +48,13 @@ describe('types of replies that an application has chosen', () => {
       for (const commands of [new Commands(redis), limiter.commands]) {
         const key = randomUUID()
         const { each } = await commands.multi([key], ['10/h', new TokenBucket(5, 1, '1h')], { hold: { id: 'h', ttl: '1h' } })
-        assert.deepEqual(
-          each.map(({ remaining }) => remaining),
-          [9, 4],
-        )
+        assert.deepEqual(each.map(({ remaining }) => remaining), [9, 4])
         const info = await commands.info(key)
         assert.deepEqual([info?.['limiter'], info?.['holds']], ['MULTI', 1])
         const limits = info?.['limits'] as { limiter: string; length_ms: number }[]
         assert.deepEqual(
           limits.map(({ limiter, length_ms }) => [limiter, length_ms]),
-          [
-            ['TOKENBUCKET', 3600000],
-            ['GCRA', 3600000],
-          ],
+          [['TOKENBUCKET', 3600000], ['GCRA', 3600000]],
         )
         assert.equal((await commands.shed(key + 'shed', 0.5)).chance, 0)
         assert.equal(await commands.xadd(key + 'x', 5, '1-1', { a: 1 }), '1-1')

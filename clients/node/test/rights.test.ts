@@ -2,22 +2,15 @@
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { test } from 'node:test'
 import { RateLimiter } from 'redis-ratelimit'
 import { KINDS, type Kind } from './kinds.js'
 import { denied, ROWS, setPolicies, table } from './rights.rows.js'
-import { startServer, type Server } from './servers.js'
+import { onServer } from './limiters.js'
 
 const RIGHTS = table()
 
-describe('a user with few rights', () => {
-  let server: Server
-  before(async () => {
-    server = await startServer()
-    await setPolicies(server)
-  })
-  after(() => server?.stop())
-
+onServer('a user with few rights', (server) => {
   /** Does what a row says with these rights. Returns the commands that were denied, and the error. */
   async function tried(kind: Kind, what: string, rights: string[]) {
     await server.cli('ACL', 'SETUSER', 'app', 'reset', 'on', '>secret', '~limit:*', ...rights)
@@ -59,4 +52,4 @@ describe('a user with few rights', () => {
     const { error } = await tried(KINDS[0]!, 'ready, with policies only', ['+rl.ask'])
     assert.match(String(error), /ConfigurationError: the policy 'api': the server rejects RL.ASKPEEK: NOPERM .*'rl.askpeek'/)
   })
-})
+}, setPolicies)

@@ -4,9 +4,8 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { EventEmitter } from 'node:events'
 import { after, before, describe, test } from 'node:test'
-import { Commands } from 'redis-ratelimit'
-import { GROUP, KINDS } from './kinds.js'
-import { limiterOf } from './limiters.js'
+import { GROUP, KINDS, type MakeOptions } from './kinds.js'
+import { asksItsClient, limiterOf } from './limiters.js'
 import { startServer, until, type Server } from './servers.js'
 
 const key = () => `user:${randomUUID()}`
@@ -71,61 +70,11 @@ describe('a primary that sentinels name', () => {
   })
   after(() => group?.stop())
 
+  const cli: Server['cli'] = async (...words) => (await group.primary()).cli(...words)
   for (const kind of KINDS) {
-    test(`answers limits, leases and waits of ${kind.name}, and keeps no connection at the end`, async (t) => {
-      const made = await kind.sentinel(group.ports)
-      t.after(() => made.close())
-      const primary = await group.primary()
-      await made.raw(['PING'])
-      const connections = async () => (await primary.cli('CLIENT', 'LIST', 'TYPE', 'normal')).trim().split('\n').length
-      const before = await connections()
-      const { limiter } = limiterOf(t, made, {})
-      const user = key()
-      assert.equal((await limiter.limit(user, '1/h')).allowed, true)
-      assert.equal((await limiter.limit(user, '1/h')).allowed, false)
-      assert.equal(await limiter.ready({ limits: ['10/s'] }), true)
-      const room = key()
-      const first = await limiter.lease(room, lease)
-      const waits = Array.from({ length: 5 }, () => limiter.lease(room, { ...lease, wait: '20s' }, ({ held }) => held))
-      await until(async () => (await primary.cli('INFO', 'ratelimit')).includes('ratelimit_waiting:5'), 'five waits')
-      assert.equal((await limiter.limit(key(), '1/h')).answered, true)
-      await first.release()
-      assert.deepEqual(await Promise.all(waits), [true, true, true, true, true])
-      await limiter.close()
-      await until(async () => (await connections()) <= before, 'the end of all connections')
-    })
-
-    test(`gets the commands of ${kind.name} as it is`, async (t) => {
-      const made = await kind.sentinel(group.ports, kind.hasKeyPrefix ? { keyPrefix: 'app:' } : {})
-      t.after(() => made.close())
-      const { limiter } = limiterOf(t, made, {})
-      const user = key()
-      assert.equal((await new Commands(made.redis).gcra(user, 0, 1, '1h')).allowed, true)
-      assert.equal((await limiter.limit(user, '1/h')).allowed, false)
-      const stored = await (await group.primary()).cli('EXISTS', kind.hasKeyPrefix ? `app:${user}` : user)
-      assert.equal(stored.trim(), '1')
-    })
-
-    test(`is asked by ${kind.name} when it is connected, if the limiter was made before`, async (t) => {
-      const made = await kind.sentinel(group.ports, { isConnected: false })
-      t.after(() => made.close())
-      const { limiter } = limiterOf(t, made, {})
-      const first = limiter.limit(key(), '1/h')
-      await made.connect?.()
-      assert.equal((await first).answered, true)
-    })
-
-    if (kind.isIoredis) continue
-    test(`is no answer as long as ${kind.name} is not connected`, async (t) => {
-      const made = await kind.sentinel(group.ports, { isConnected: false })
-      t.after(() => made.close())
-      const { limiter } = limiterOf(t, made, { connectTimeoutMs: 100, timeoutMs: 100, breaker: null })
-      const { answered, error } = await limiter.limit(key(), '1/h')
-      assert.deepEqual([answered, error?.kind, error?.node, error?.maybeSent], [false, 'connection', "the sentinels' primary", false])
-      assert.equal(error?.reason, 'the client of the sentinels is not connected to a primary')
-      await made.connect?.()
-      await until(async () => (await limiter.limit(key(), '1/h')).answered, 'an answer')
-    })
+    const open = (options: MakeOptions) => kind.sentinel(group.ports, options)
+    const none = ["the sentinels' primary", 'the client of the sentinels is not connected to a primary'] as const
+    asksItsClient(kind, open, cli, kind.isIoredis ? undefined : none)
   }
 
   for (const kind of KINDS.filter(({ isIoredis }) => !isIoredis)) {

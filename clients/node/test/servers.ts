@@ -3,6 +3,7 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import type { Server as HttpServer } from 'node:http'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -126,6 +127,19 @@ export async function startCluster({ replica = false } = {}): Promise<Nodes> {
     throw error
   }
   return { nodes, port: nodes[0]!.port, stop }
+}
+
+/** An application that listens. */
+export interface App {
+  url: string
+  close(): unknown
+}
+
+/** Lets the server of an application listen. */
+export async function listening(server: HttpServer): Promise<App> {
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const close = () => (server.closeAllConnections(), server.close())
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close }
 }
 
 /** Waits until a question is answered with true. Errors count as false. */

@@ -2,24 +2,15 @@
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, describe, test, type TestContext } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { FixedWindow, Unavailable } from 'redis-ratelimit'
-import { slot } from '../dist/wire/slots.js'
 import { KINDS, type Kind, type MakeOptions } from './kinds.js'
-import { limiterOn, limiterOnCluster } from './limiters.js'
-import { startCluster, startServer, until, type Server } from './servers.js'
+import { eachKind, keyOf, limiterOn, limiterOnCluster, onCluster } from './limiters.js'
+import { until, type Server } from './servers.js'
 
 const hour = new FixedWindow(1000, '1h')
-const THIRD = Math.ceil(16384 / 3)
-// The nodes have the slots in order.
-const keyOf = (node: number): string => {
-  for (;;) {
-    const key = `user:${randomUUID()}`
-    if (Math.floor(slot(key) / THIRD) === node) return key
-  }
-}
 
 /** The first nodes of a cluster lose their connections, and answer nothing for a second. */
 async function connectsSlowly(t: TestContext, kind: Kind, nodes: readonly Server[], count: number, client: MakeOptions = {}) {
@@ -40,12 +31,7 @@ async function connectsSlowly(t: TestContext, kind: Kind, nodes: readonly Server
   assert.deepEqual((await Promise.all(calls)).map(({ error }) => error), Array(5).fill(undefined))
 }
 
-describe('a cluster with a silent primary', () => {
-  let nodes: Server[] = []
-  let stop = async () => {}
-  before(async () => ({ nodes, stop } = await startCluster()))
-  after(() => stop())
-
+onCluster('a cluster with a silent primary', (nodes) => {
   for (const kind of KINDS) {
     test(`has an open breaker for that one only, with ${kind.name}`, async (t) => {
       const breaker = { failures: 2, cooldownMs: 60000 }
@@ -94,30 +80,24 @@ describe('a cluster with a silent primary', () => {
   }
 })
 
-for (const kind of KINDS) {
-  describe(`a wait with ${kind.name}`, () => {
-    let server: Server
-    before(async () => (server = await startServer()))
-    after(() => server?.stop())
-
-    test('that finds the server again closes the breaker while it waits', async (t) => {
-      const breaker = { failures: 1, cooldownMs: 1 }
-      const { limiter } = await limiterOn(t, kind, server.port, { timeoutMs: 300, connectTimeoutMs: 10000, breaker })
-      const key = `pool:${randomUUID()}`
-      const lease = { capacity: 1, ttl: '1h' }
-      const first = await limiter.lease(key, lease)
-      assert(first.held)
-      server.process.kill('SIGSTOP')
-      await limiter.limit(key, hour)
-      assert.equal(limiter.counters.breakerOpened, 1)
-      // Longer than the cooldown.
-      await pause(20)
-      setTimeout(() => server.process.kill('SIGCONT'), 50)
-      const waits = limiter.lease(key, { ...lease, wait: '50s' }, ({ held }) => held)
-      await until(async () => (await server.cli('INFO', 'ratelimit')).includes('ratelimit_waiting:1'), 'a wait')
-      await until(async () => (await limiter.limit(`other:${randomUUID()}`, hour)).answered, 'an answer meanwhile')
-      await first.release()
-      assert.equal(await waits, true)
-    })
+eachKind('a wait', (kind, server) => {
+  test('that finds the server again closes the breaker while it waits', async (t) => {
+    const breaker = { failures: 1, cooldownMs: 1 }
+    const { limiter } = await limiterOn(t, kind, server.port, { timeoutMs: 300, connectTimeoutMs: 10000, breaker })
+    const key = `pool:${randomUUID()}`
+    const lease = { capacity: 1, ttl: '1h' }
+    const first = await limiter.lease(key, lease)
+    assert(first.held)
+    server.process.kill('SIGSTOP')
+    await limiter.limit(key, hour)
+    assert.equal(limiter.counters.breakerOpened, 1)
+    // Longer than the cooldown.
+    await pause(20)
+    setTimeout(() => server.process.kill('SIGCONT'), 50)
+    const waits = limiter.lease(key, { ...lease, wait: '50s' }, ({ held }) => held)
+    await until(async () => (await server.cli('INFO', 'ratelimit')).includes('ratelimit_waiting:1'), 'a wait')
+    await until(async () => (await limiter.limit(`other:${randomUUID()}`, hour)).answered, 'an answer meanwhile')
+    await first.release()
+    assert.equal(await waits, true)
   })
-}
+})

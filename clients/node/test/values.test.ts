@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as all from 'redis-ratelimit'
 import { Decision, Gcra, Limiter } from 'redis-ratelimit'
+import { outcomeOf, type Drops } from '../dist/call/options.js'
 import { limiterOf } from '../dist/call/rate.js'
 import { Refusals } from '../dist/decide/refusals.js'
 import { AllTaken } from '../dist/taken/taken.js'
@@ -30,6 +31,18 @@ test('limiters never change', () => {
 
 test('a name that no header can have is wrong', () => {
   for (const name of ['ü', 'a\r\nX: y']) assert.throws(() => new Decision([0, 100, 50, 0, 9001]).headers(name), wrong(/printable ASCII/))
+})
+
+test('a class of each kind is taken for a class of errors, and no function is', () => {
+  // As older compilers write a class.
+  function Compiled(this: Error) {}
+  Compiled.prototype = Object.create(Error.prototype)
+  for (const drops of [class extends Error {}, TypeError, DOMException, Compiled])
+    assert.deepEqual([new RangeError(), Reflect.construct(drops, [])].map((error) => outcomeOf(error, drops as Drops)), ['IGNORE', 'DROP'])
+  const plain = function (error: unknown) {
+    return error instanceof TypeError
+  }
+  assert.deepEqual([new RangeError(), new TypeError()].map((error) => outcomeOf(error, plain)), ['IGNORE', 'DROP'])
 })
 
 test('slots are those of the specification', () => {

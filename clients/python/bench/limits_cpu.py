@@ -1,6 +1,6 @@
 """Prints the server's CPU per call of the strategies of `limits`, with its own Redis storage and with ours.
 
-    limits_cpu.py module
+    limits_cpu.py
 
 20,000 calls after 1,000 to warm up. The storages take turns by the thousand, and each figure is the median of three
 rounds. "all" is the main thread's user and system time (INFO cpu), most of which goes into sockets. "inside" is the part
@@ -9,15 +9,12 @@ of it that the script or the command took (INFO commandstats). One caller waits 
 from __future__ import annotations
 
 import os
-import socket
 import statistics
-import subprocess
 import sys
-import time
 from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from pathlib import Path
+from typing import TypeAlias
 
-import redis
 from limits import RateLimitItemPerHour
 from limits.storage import storage_from_string
 from limits.strategies import (
@@ -27,7 +24,10 @@ from limits.strategies import (
     SlidingWindowCounterRateLimiter,
 )
 
+sys.path[:0] = [str(Path(__file__).parents[1] / part) for part in ("src", "tests")]
+
 import redis_ratelimit.limits_storage  # noqa: F401  # pyright: ignore[reportUnusedImport] registers the schemes
+from servers import Server
 
 CALLS, TURN, KEYS, ROUNDS = 20_000, 1_000, 1_000, 3
 ROW = "{:<34} {:>9} {:>9} {:>11} {:>12} {:>6}"
@@ -37,42 +37,13 @@ Answer: TypeAlias = Callable[[int], bool]
 Figures: TypeAlias = list[float]
 
 
-class Server:
-    """A server with the module, on a free port."""
-
-    def __init__(self, module: str) -> None:
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            self.port = cast(int, listener.getsockname()[1])
-        options = ["--bind", "127.0.0.1", "--port", str(self.port), "--save", "", "--loadmodule", module]
-        self.process = subprocess.Popen(["redis-server", *options], stdout=subprocess.DEVNULL)
-        self.redis: Any = redis.Redis(port=self.port)
-
-    def wait(self) -> None:
-        for _ in range(100):
-            try:
-                self.redis.ping()
-                return
-            except redis.ConnectionError:
-                time.sleep(0.1)
-        raise SystemExit("redis-server does not answer")
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def info(self, section: str) -> dict[str, dict[str, float]]:
-        found: dict[str, dict[str, float]] = self.redis.info(section)
-        return found
+class Measured(Server):
+    """A server with the module, whose CPU is measured."""
 
     def used(self) -> tuple[float, float]:
         """Returns the seconds of CPU until now: in all, and inside scripts and RL commands."""
-        cpu = cast(dict[str, float], self.info("cpu"))
-        inside = (
-            stats["usec"]
-            for name, stats in self.info("commandstats").items()
-            if name.startswith(("cmdstat_eval", "cmdstat_rl."))
-        )
+        cpu, commands = self.client.info("cpu"), self.client.info("commandstats")
+        inside = (commands[name]["usec"] for name in commands if name.startswith(("cmdstat_eval", "cmdstat_rl.")))
         return cpu["used_cpu_user_main_thread"] + cpu["used_cpu_sys_main_thread"], sum(inside) / 1e6
 
     def measured(self, calls: list[Answer], right: bool) -> list[Figures]:
@@ -91,7 +62,7 @@ class Server:
         return [[seconds * 1e6 / CALLS for seconds in total] for total in totals]
 
     def hits(self, strategy: KnownStrategy, load: str) -> list[Figures]:
-        self.redis.flushall()
+        self.client.flushall()
         item = RateLimitItemPerHour(100)
 
         def hit(scheme: str) -> Answer:
@@ -101,11 +72,11 @@ class Server:
         return self.measured([hit("redis"), hit("ratelimit+redis")], load == "admitted")
 
 
-def main(server: Server) -> None:
-    version = server.info("server")["redis_version"]
+def main(server: Measured) -> None:
+    version = server.info("server", "redis_version")
     print(f"redis-server {version}, load {os.getloadavg()[0]:.1f}, µs of server CPU per call")
     print(ROW.format("call", "all, own", "all, ours", "inside, own", "inside, ours", "times"))
-    pings = [server.measured([lambda _: bool(server.redis.ping())], True)[0][0] for _ in range(ROUNDS)]
+    pings = [server.measured([lambda _: bool(server.client.ping())], True)[0][0] for _ in range(ROUNDS)]
     print(ROW.format("PING", f"{statistics.median(pings):.1f}", "", "", "", ""))
     for strategy in STRATEGIES:
         for load in ("admitted", "refused"):
@@ -117,10 +88,5 @@ def main(server: Server) -> None:
 
 
 if __name__ == "__main__":
-    [_, module] = sys.argv
-    server = Server(module)
-    try:
-        server.wait()
+    with Measured() as server:
         main(server)
-    finally:
-        server.stop()

@@ -21,6 +21,11 @@ class Maker(Protocol):
     def __call__(self, port: int | None = None, **options: Any) -> AsyncRateLimiter: ...
 
 
+def inside(limiter: object) -> Any:
+    """What a limiter has inside."""
+    return getattr(limiter, "_connected")
+
+
 class OnThreads:
     """Each call runs in a thread of its own."""
 

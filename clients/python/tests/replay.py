@@ -461,7 +461,7 @@ class Replay:
             given["hold"] = given["hold"]["id"], given["hold"]["ttl"]
         if "limits" in given:
             given["limits"] = [_limit(limit) for limit in given["limits"]]
-        limit = [_limit(given.pop("limit"))] if "limit" in given else [given.pop("policy")] if call == "peek" else []
+        limit = [_limit(given.pop("limit"))] if "limit" in given else [given.pop("policy")] if call in ("peek", "explain") else []
         first = [given.pop("key"), *limit] if "key" in given else []
         return method(*first, **given)
 
@@ -642,6 +642,15 @@ def _check_error(expected: Object, error: BaseException) -> None:
             assert getattr(error, name) == value, f"{name}: {getattr(error, name)!r}, not {value!r}"
 
 
+def _with(runtime: AsyncRuntime | Runtime, kind: type) -> Any:
+    """A class of limiters that have this runtime."""
+
+    def own(_: object) -> AsyncRuntime | Runtime:
+        return runtime
+
+    return type("Replayed", (kind,), {"_runtime": own})
+
+
 # Asyncio
 
 
@@ -666,7 +675,7 @@ class OnAsyncio(Replay):
         super().__init__(case)
 
     def made(self, options: Object) -> Any:
-        return AsyncRateLimiter(redis.asyncio.Redis(), runtime=_AsyncRuntime(self), **options)
+        return _with(_AsyncRuntime(self), AsyncRateLimiter)(redis.asyncio.Redis(), **options)
 
     def entered(self, thing: Any) -> Any:
         return thing.__aenter__()
@@ -763,7 +772,7 @@ class OnThreads(Replay):
         super().__init__(case)
 
     def made(self, options: Object) -> Any:
-        return RateLimiter(redis.Redis(), runtime=_Runtime(self), **options)
+        return _with(_Runtime(self), RateLimiter)(redis.Redis(), **options)
 
     def entered(self, thing: Any) -> Any:
         return thing.__enter__()

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import redis
 
+from both import inside
 from gates import Request, gate, passed, refused, rule
 from redis_ratelimit import Concurrent, Limit, RateLimiter, TokenBucket
 from redis_ratelimit.gate.rules import Rule
@@ -58,7 +59,7 @@ def _until_renewed(server: Server) -> None:
 
 
 def _reset(limiter: RateLimiter, server: Server) -> None:
-    server.client.execute_command("RL.GCRA", f"{limiter.prefix}key", 9, 10, "1h")
+    server.client.execute_command("RL.GCRA", f"{inside(limiter).prefix}key", 9, 10, "1h")
     limiter.reset("key")
 
 
@@ -110,6 +111,7 @@ ROWS: dict[str, Row] = {
     "ask": lambda limiter, _: limiter.ask("key", "api", wait="1s"),
     "peek, with a rate": lambda limiter, _: limiter.peek("key", "10/s"),
     "peek, with a policy": lambda limiter, _: limiter.peek("key", "api"),
+    "explain": lambda limiter, _: limiter.explain("key", "10/s"),
     "refund": lambda limiter, _: limiter.refund("key", "10/s"),
     "reset": _reset,
     "lease": _lease,
@@ -124,6 +126,7 @@ ROWS: dict[str, Row] = {
     "middleware: a Concurrent": _middleware(rule(), rule("lease", ONE), lease=True),
     "middleware: several Concurrent": _middleware(rule("one", ONE), rule("two", ONE), lease=True),
     "middleware: an estimate": _middleware(rule("tokens", BUCKET, estimate=60)),
+    "middleware: a rule with counts": _middleware(rule("failed", BUCKET, counts=bool)),
     "middleware: a policy": _middleware(rule("policy", None, "api")),
     "middleware: policies that only functions return": _middleware(rule("policy", None, lambda _: "api")),
     "middleware: a policy with leases": _middleware(rule("policy", None, "jobs")),

@@ -108,6 +108,21 @@ async def test_two_middlewares_charge_the_same_rules_once_and_share_what_the_han
     assert [(await limiter.peek(f"{name}:ann", BUCKET, 0)).remaining for name in ("tokens", "words")] == [999, 998]
 
 
+@pytest.mark.parametrize("preflights", [False, True])
+async def test_preflights_pass_and_scripts_of_other_origins_may_read_the_headers(
+    limiter: AsyncRateLimiter, preflights: bool
+) -> None:
+    app = application(limiter, [Rule("user", user, "1/h")], preflights=preflights, expose=True)
+    fields = {"x-user": "ann", "Access-Control-Request-Method": "GET"}
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://test") as http:
+        first, again = [await http.options("/", headers=fields) for _ in range(2)]
+    assert (first.status_code, again.status_code) == (405, 429 if preflights else 405)  # the route has no OPTIONS
+    assert ("RateLimit" in first.headers) == preflights
+    told = await asked(app)
+    assert told.status_code == (429 if preflights else 200)
+    assert told.headers["Access-Control-Expose-Headers"] == "RateLimit-Policy, RateLimit, Retry-After"
+
+
 async def test_an_answer_of_the_applications_own(limiter: AsyncRateLimiter) -> None:
     seen: list[Refusal] = []
 

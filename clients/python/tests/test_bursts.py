@@ -6,14 +6,15 @@ import asyncio
 import gc
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import redis
 import redis.asyncio
 
-from both import Maker
-from redis_ratelimit import AsyncRateLimiter, Breaker, Decision, Gcra, RateLimiter
+from both import Maker, inside
+from redis_ratelimit import AsyncRateLimiter, Breaker, Gcra, RateLimiter
 from redis_ratelimit.wire.source import SPARE
 from servers import Server, eventually
 
@@ -54,20 +55,15 @@ async def test_500_cold_calls_are_answered(server: Server, key: str) -> None:
 
 
 def test_200_cold_threads_are_answered(server: Server, key: str) -> None:
-    answers: list[Decision] = []
-    with RateLimiter(redis.Redis(port=server.port), timeout=5.0) as limiter:  # a busy machine replies late
-        start = threading.Barrier(200)
+    start = threading.Barrier(200)
 
-        def ask() -> None:
-            start.wait()
-            answers.append(limiter.limit(key, "1000/h"))
+    def ask(_: int) -> bool:
+        start.wait()
+        return limiter.limit(key, "1000/h").answered
 
-        threads = [threading.Thread(target=ask) for _ in range(200)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert sum(each.answered for each in answers) == 200
+    # A busy machine replies late.
+    with RateLimiter(redis.Redis(port=server.port), timeout=5.0) as limiter, ThreadPoolExecutor(200) as threads:
+        assert sum(threads.map(ask, range(200))) == 200
 
 
 @pytest.mark.parametrize(("timeout", "most"), [(0.05, 1.0), (1.5, 1.5)])
@@ -92,20 +88,13 @@ async def test_300_waits_are_answered_and_their_connections_closed(server: Serve
 
 
 def test_waits_of_threads_leave_few_connections(server: Server, key: str) -> None:
-    answers: list[Decision] = []
-    with RateLimiter(redis.Redis(port=server.port)) as limiter:
+    def ask(number: int) -> bool:
+        return limiter.limit(f"{key}:{number % 30}", Gcra(0, 1, "200ms"), wait="5s").answered
+
+    with RateLimiter(redis.Redis(port=server.port)) as limiter, ThreadPoolExecutor(60) as threads:
         before = connected(server)
-
-        def ask(number: int) -> None:
-            answers.append(limiter.limit(f"{key}:{number % 30}", Gcra(0, 1, "200ms"), wait="5s"))
-
-        threads = [threading.Thread(target=ask, args=(number,)) for number in range(60)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        assert sum(threads.map(ask, range(60))) == 60
         eventually(lambda: connected(server) <= before + SPARE, "the end of connections")
-    assert sum(each.answered for each in answers) == 60
 
 
 def connected(server: Server) -> int:
@@ -118,7 +107,7 @@ async def test_calls_without_a_free_connection_do_not_open_the_breaker(
     client = redis.asyncio.Redis(port=server.port, max_connections=1)
     async with AsyncRateLimiter(client, timeout=3.0, breaker=Breaker(failures=1)) as limiter:
         await limiter.limit(key, "100/h")
-        monkeypatch.setattr(getattr(limiter.nodes, "_link"), "_patience", 0.1)
+        monkeypatch.setattr(inside(limiter).nodes._link, "_patience", 0.1)
         with server.frozen():
             first = asyncio.create_task(limiter.limit(key, "100/h"))
             await asyncio.sleep(0.05)

@@ -88,8 +88,3 @@ async def test_a_cancelled_end_goes_on_in_the_background(limiter: AsyncRateLimit
 
         await cancelled(asyncio.create_task(work()))
     await is_left(server, key, 90)
-
-
-async def test_many_tasks_share_the_connections(limiter: AsyncRateLimiter, key: str) -> None:
-    answers = await asyncio.gather(*(limiter.limit(key, "200/d") for _ in range(300)))
-    assert sum(each.allowed for each in answers) == 200 and all(each.answered for each in answers)

@@ -6,27 +6,14 @@ import asyncio
 
 import pytest
 
-from both import Maker
+from both import Maker, inside
 from gates import Request, rule
 from redis_ratelimit import Concurrent
 from redis_ratelimit.gates import Passage
 from redis_ratelimit.decide.errors import Closed
 from redis_ratelimit.gate.entrance import AsyncGate
 from redis_ratelimit.gate.entrance_threads import Gate
-from servers import BUCKET, Server, eventually, leases, remaining
-
-
-@pytest.mark.parametrize("renew", [True, False])
-async def test_close_ends_what_is_held(
-    make: Maker, server: Server, key: str, renew: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    limiter = make()
-    async with limiter.lease(key, 5, "1m", renew=renew) as lease, limiter.budget(key + ":b", BUCKET).hold(80) as held:
-        held.settle(30)
-        await limiter.close()
-        assert leases(server, key) == 0 and remaining(server, key + ":b") == 70 and not lease.held and not lease.lost
-        server.client.config_resetstat()
-    assert server.calls("rl.release") == server.calls("rl.settle") == 0 and caplog.text == ""
+from servers import BUCKET, Server, eventually, leases
 
 
 async def test_work_that_ends_after_close_names_the_cost_that_is_not_charged(
@@ -52,18 +39,6 @@ async def test_an_estimate_without_an_answer_is_settled_by_close(make: Maker, se
     assert not server.client.execute_command("RL.INFO", key).get("holds")
 
 
-async def test_without_an_answer_there_is_one_line_and_the_lease_ends_by_its_ttl(
-    make: Maker, server: Server, key: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    limiter = make(timeout=0.3, breaker=None)
-    async with limiter.lease(key, 5, "1m"), limiter.lease(key, 5, "1m"):
-        with server.frozen():
-            await limiter.close()
-    assert len(caplog.records) == 1
-    line = caplog.records[0].getMessage()
-    assert line.startswith(f"RL.RELEASE 'key…' at localhost:{server.port}: not repeated, since the limiter closes: ")
-
-
 @pytest.mark.parametrize("closed", ["limiter", "background"])
 async def test_a_release_while_the_limiter_closes_is_not_repeated_and_one_line(
     make: Maker, server: Server, key: str, caplog: pytest.LogCaptureFixture, closed: str
@@ -71,12 +46,12 @@ async def test_a_release_while_the_limiter_closes_is_not_repeated_and_one_line(
     """Such as that of a lease that was taken while the limiter closed."""
     limiter = make(timeout=0.3, breaker=None)
     lease = limiter.lease(key, 5, "1m")
-    limiter.taken.discard(await lease.__aenter__())
+    inside(limiter).taken.discard(await lease.__aenter__())
     if closed == "limiter":
         await limiter.close()
         await lease.__aexit__(None, None, None)
     else:
-        limiter.background.close()
+        inside(limiter).background.close()
         with server.frozen():
             await lease.__aexit__(None, None, None)
     assert [each.getMessage().split(": ")[1] for each in caplog.records] == ["not repeated, since the limiter closes"]

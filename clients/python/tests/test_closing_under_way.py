@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import redis
 import redis.asyncio
 
-from both import Maker
+from both import Maker, inside
 from gates import BUCKET, held, remaining
 from redis_ratelimit import AsyncRateLimiter, RateLimiter, Unavailable
 from redis_ratelimit.call.call import Call
@@ -45,6 +46,18 @@ async def test_a_call_whose_connection_opens_is_not_sent_after_close(
         assert not server.client.exists(key)
 
 
+async def test_a_call_that_gives_back_is_sent_though_the_limiter_closes(make: Maker, server: Server, key: str) -> None:
+    with Proxy(server.port, b"SETINFO") as proxy:
+        limiter = make(port=proxy.port, timeout=20.0)
+        refunding = asyncio.create_task(limiter.refund(key, "1/h"))
+        await asyncio.to_thread(eventually, lambda: proxy.connections, "the connection")
+        closing = asyncio.create_task(limiter.close())
+        await asyncio.to_thread(eventually, lambda: inside(limiter).taken.closed, "the beginning of close")
+        proxy.let_go()
+        assert (await refunding).answered
+        await closing
+
+
 def connections(server: Server, name: str) -> int:
     return [each["name"] for each in server.client.client_list()].count(name)
 
@@ -75,28 +88,21 @@ async def test_a_connection_that_opens_while_the_limiter_closes_is_closed(
 @pytest.mark.parametrize("wait", [None, "20s"])
 def test_a_connection_that_opens_in_another_thread_is_closed(server: Server, key: str, wait: str | None) -> None:
     opening, go_on = threading.Event(), threading.Event()
-    raised: list[BaseException] = []
 
     def slowly(connection: Any) -> None:
         opening.set()
         go_on.wait()
         connection.on_connect()  # redis-py connects anew after `disconnect`
 
-    def ask() -> None:
-        try:
-            limiter.limit(key, "1/h", wait=wait)
-        except BaseException as error:
-            raised.append(error)
-
     connect: Any = slowly
     limiter = RateLimiter(redis.Redis(port=server.port, client_name=key, redis_connect_func=connect), timeout=20.0)
-    asking = threading.Thread(target=ask)
-    asking.start()
-    opening.wait()
-    limiter.close()
-    go_on.set()
-    asking.join()
-    assert [type(each) for each in raised] == [Closed]
+    with ThreadPoolExecutor() as threads:
+        asking = threads.submit(limiter.limit, key, "1/h", wait=wait)
+        opening.wait()
+        limiter.close()
+        go_on.set()
+        with pytest.raises(Closed):
+            asking.result()
     eventually(lambda: connections(server, key) == 0, "the end of the connection")
     assert not server.client.exists(key)
 
@@ -104,7 +110,6 @@ def test_a_connection_that_opens_in_another_thread_is_closed(server: Server, key
 def test_after_close_no_other_node_of_a_cluster_is_asked(cluster: Cluster, key: str) -> None:
     closing, opened = False, list[int]()
     opening, go_on = threading.Event(), threading.Event()
-    raised: list[BaseException] = []
 
     def slowly(connection: Any) -> None:
         if closing:
@@ -112,24 +117,19 @@ def test_after_close_no_other_node_of_a_cluster_is_asked(cluster: Cluster, key: 
             opening.set()
             go_on.wait()
 
-    def ask() -> None:
-        try:
-            limiter.limit(key, "1/h")
-        except BaseException as error:
-            raised.append(error)
-
     connect: Any = slowly
     client = redis.RedisCluster(host="127.0.0.1", port=cluster.port, redis_connect_func=connect)
     limiter = RateLimiter(client, timeout=20.0)
     closing = True
-    asking = threading.Thread(target=ask)
-    asking.start()
-    opening.wait()
-    limiter.close()
-    go_on.set()
-    asking.join()
+    with ThreadPoolExecutor() as threads:
+        asking = threads.submit(limiter.limit, key, "1/h")
+        opening.wait()
+        limiter.close()
+        go_on.set()
+        with pytest.raises(Closed):
+            asking.result()
     client.close()
-    assert [type(each) for each in raised] == [Closed] and len(set(opened)) == 1
+    assert len(set(opened)) == 1
 
 
 async def test_a_second_close_waits_for_the_first(make: Maker, server: Server, key: str) -> None:
@@ -137,7 +137,7 @@ async def test_a_second_close_waits_for_the_first(make: Maker, server: Server, k
         limiter = make(port=proxy.port, timeout=20.0)
         async with limiter.lease(key, 5, "1m"), limiter.lease(key, 5, "1m"):
             both = [asyncio.create_task(limiter.close())]
-            await asyncio.to_thread(eventually, lambda: limiter.taken.closed, "the beginning of close")
+            await asyncio.to_thread(eventually, lambda: inside(limiter).taken.closed, "the beginning of close")
             both.append(asyncio.create_task(limiter.close()))
             done, _ = await asyncio.wait(both, timeout=0.2)
             assert not done
@@ -152,7 +152,7 @@ async def test_a_close_whose_caller_is_cancelled_goes_on(server: Server, key: st
         limiter = AsyncRateLimiter(redis.asyncio.Redis(port=proxy.port), timeout=20.0)
         async with limiter.lease(key, 5, "1m"), limiter.lease(key, 5, "1m"):
             closing = asyncio.create_task(limiter.close())
-            await asyncio.to_thread(eventually, lambda: limiter.taken.closed, "the beginning of close")
+            await asyncio.to_thread(eventually, lambda: inside(limiter).taken.closed, "the beginning of close")
             closing.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await closing
@@ -166,7 +166,7 @@ def test_a_close_that_is_cut_off_leaves_the_next_one_alone(server: Server, key: 
     async def begin() -> None:
         await limiter.lease(key, 5, "1m").__aenter__()
         closing = asyncio.create_task(limiter.close())
-        await asyncio.to_thread(eventually, lambda: limiter.taken.closed, "the beginning of close")
+        await asyncio.to_thread(eventually, lambda: inside(limiter).taken.closed, "the beginning of close")
         assert not closing.done()
 
     async def cancel() -> None:
@@ -204,7 +204,7 @@ def test_a_signal_handler_may_close_the_limiter_that_closes(server: Server, key:
             return []
 
     interrupted = Interrupted()
-    limiter.taken.add(interrupted)
+    inside(limiter).taken.add(interrupted)
     with limiter.lease(key, 5, "1m"):
         ends(limiter.close)
     assert leases(server, key) == 0
@@ -214,7 +214,7 @@ def test_a_signal_handler_may_close_the_limiter_in_a_thread_that_has_a_lock(clus
     client = redis.RedisCluster(host="127.0.0.1", port=cluster.port)
     for number in range(2):
         limiter = RateLimiter(client, timeout=5.0)
-        lock: Any = getattr((limiter.taken, getattr(limiter.nodes, "_links"))[number], "_lock")
+        lock: Any = getattr((inside(limiter).taken, inside(limiter).nodes._links)[number], "_lock")
 
         def interrupted() -> None:
             with lock:
@@ -253,7 +253,7 @@ async def test_close_waits_for_what_is_granted_late(
             entering = asyncio.create_task(late.__aenter__())
             await asyncio.to_thread(proxy.holds.wait, PATIENCE)
             closing = asyncio.create_task(limiter.close())
-            await asyncio.to_thread(eventually, lambda: limiter.taken.closed, "the beginning of close")
+            await asyncio.to_thread(eventually, lambda: inside(limiter).taken.closed, "the beginning of close")
             done, _ = await asyncio.wait([entering, closing], timeout=0.2)
             assert not done
             proxy.let_go()
@@ -281,10 +281,10 @@ async def test_close_ends_calls_that_wait_in_the_server(make: Maker, server: Ser
 
 async def test_close_waits_for_a_call_that_never_ends_no_longer_than_for_an_answer(make: Maker) -> None:
     limiter = make(timeout=0.1)
-    under_way: Any = getattr(limiter, "_under_way")
     other = asyncio.create_task(asyncio.sleep(2 * PATIENCE))
-    under_way.begin().owner = other
-    await asyncio.wait_for(limiter.close(), PATIENCE)
+    with inside(limiter).taken.run() as run:
+        run.caller = run.caller[0], other
+        await asyncio.wait_for(limiter.close(), PATIENCE)
     other.cancel()
 
 
@@ -295,7 +295,7 @@ def test_a_call_may_close_its_limiter(server: Server) -> None:
         limiter.close()
         yield from ()
 
-    ends(lambda: limiter.run(calls()))
+    ends(lambda: inside(limiter).run(calls()))
 
 
 async def test_a_call_may_close_its_limiter_on_asyncio(server: Server, key: str) -> None:
@@ -317,14 +317,11 @@ async def test_a_command_that_waits_in_the_server_ends(server: Server, key: str)
             asyncio.create_task(limiter.commands.concurrent(key, 1, "10m", "third", block="60s")),
         ]
         await asyncio.to_thread(eventually, lambda: server.waiting() == 2, "the waits")
-        for nodes in (bare.nodes, limiter.nodes):
-            ended = nodes.end_waits()
-            if ended is not None:
-                await ended
+        await asyncio.to_thread(bare.close)
+        await limiter.close()
         for each in commands:
             with pytest.raises(Closed):
                 await each
-        await limiter.close()
 
 
 async def test_an_estimate_without_an_answer_while_the_limiter_closes_is_settled(
@@ -332,11 +329,11 @@ async def test_an_estimate_without_an_answer_while_the_limiter_closes_is_settled
 ) -> None:
     limiter = make()
     added: list[str] = []
-    monkeypatch.setattr(limiter.background, "add", lambda job, delay: added.append(job.call.command))  # pyright: ignore
+    monkeypatch.setattr(inside(limiter).background, "add", lambda job, _: added.append(job.call.command))  # pyright: ignore
     each = limiter.budget(key, BUCKET).hold(80)
     holding = each.holding()
     next(holding)
-    limiter.taken.close()
+    inside(limiter).taken.close()
     with pytest.raises(Closed):
         holding.throw(Unavailable("RL.GCRA", "timeout", "no reply", maybe_sent=True))
     assert added == ["RL.SETTLE"] and each.closing() == []

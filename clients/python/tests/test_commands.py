@@ -30,7 +30,7 @@ NAMES: dict[str, object] = {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     file = tmp_path_factory.mktemp("policies") / "policies.conf"
-    with Server("--ratelimit.policy-file", str(file), "--ratelimit.top", "100") as server:
+    with Server("--ratelimit.policy-file", str(file), "--ratelimit.top", "100", "--ratelimit.record", "9") as server:
         yield server
 
 

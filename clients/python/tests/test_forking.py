@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import redis
 
+from both import inside
 from fakes import core, timetable
 from gates import gate, passed, rule
 from redis_ratelimit import Breaker, RateLimiter, RefusalCache
@@ -86,8 +87,8 @@ def test_a_fork_has_locks_and_jobs_of_its_own() -> None:
     theirs.call.asked = "a server"
     own.lost(theirs.call, "a server", 1, redis.TimeoutError())
     refusals = Refusals(RefusalCache())
-    inside: list[Any] = [background._changed, own.counters._lock, own.log._lock, refusals._lock]  # pyright: ignore
-    inside += [circuit._lock for circuit in own._circuits.values()]  # pyright: ignore
+    locks: list[Any] = [background._changed, own.counters._lock, own.log._lock, refusals._lock]  # pyright: ignore
+    locks += [circuit._lock for circuit in own._circuits.values()]  # pyright: ignore
 
     def work() -> None:
         background.add(mine, 0.0)
@@ -97,7 +98,7 @@ def test_a_fork_has_locks_and_jobs_of_its_own() -> None:
         own.leave(theirs.call, "a server", 1)
         refusals.forget(b"a")
 
-    with held_by_a_thread(*inside):
+    with held_by_a_thread(*locks):
         in_a_child(work)
     background.close()
     assert done == []
@@ -113,7 +114,7 @@ def test_connections_of_a_fork_are_its_own(server: Server, key: str) -> None:
     with RateLimiter(redis.Redis(port=server.port), prefix=f"{key}:", timeout=5.0) as limiter:
         assert limiter.limit("a", "9/h", wait="1s").remaining == 8
         door = gate(limiter, rule())
-        inside: Any = locks_of(getattr(limiter.nodes, "_link"))
+        locks: Any = locks_of(inside(limiter).nodes._link)
 
         def work() -> None:
             decision = limiter.limit("a", "9/h")
@@ -121,7 +122,7 @@ def test_connections_of_a_fork_are_its_own(server: Server, key: str) -> None:
             assert limiter.limit("a", "9/h", wait="1s").remaining == 6
             door.leave(passed(door.enter({"user": "ann"})))
 
-        with held_by_a_thread(*inside):
+        with held_by_a_thread(*locks):
             in_a_child(work)
         assert limiter.limit("a", "9/h").remaining == 5
 
@@ -130,25 +131,24 @@ def test_connections_of_a_fork_to_a_cluster_are_its_own(cluster: Cluster, key: s
     client = redis.RedisCluster(host="127.0.0.1", port=cluster.port)
     with RateLimiter(client, prefix=f"{key}:", timeout=5.0) as limiter:
         assert limiter.limit("a", "9/h").remaining == 8
-        nodes: Any = limiter.nodes
-        inside = [nodes._links._lock, nodes.slots._lock]
+        nodes: Any = inside(limiter).nodes
+        locks = [nodes._links._lock, nodes.slots._lock]
         for link in nodes._links.all():
-            inside += locks_of(link)
+            locks += locks_of(link)
 
         def work() -> None:
             nodes.slots.suspect()
             answers = [limiter.limit(f"{number}", "9/h") for number in range(9)]
             assert all(each.answered for each in answers), answers
 
-        with held_by_a_thread(*inside):
+        with held_by_a_thread(*locks):
             in_a_child(work)
     client.close()
 
 
 def test_a_fork_that_closes_the_limiter_releases_no_lease_of_its_parent(server: Server, key: str) -> None:
     with RateLimiter(redis.Redis(port=server.port), timeout=5.0) as limiter, limiter.lease(key, 1, "1m") as lease:
-        under_way: Any = getattr(limiter, "_under_way")
-        of_close = under_way._closing, under_way._changed
-        with held_by_a_thread(getattr(limiter.taken, "_lock"), *of_close):
+        connected = inside(limiter)
+        with held_by_a_thread(connected.taken._lock, connected._closing._lock):
             in_a_child(limiter.close)
         assert lease.held and int(server.client.execute_command("RL.RELEASE", key, lease.id)) == 1

@@ -93,13 +93,6 @@ def test_if_a_function_of_the_shedder_fails_nothing_is_shed(
     assert "RL.SHED 'fleet': nothing is shed: " in caplog.text and error in caplog.text
 
 
-@pytest.mark.parametrize("utilization", [-1.0, float("inf"), float("-inf")])
-def test_a_utilization_out_of_bounds_is_cut(limiter: RateLimiter, server: Server, utilization: float) -> None:
-    server.client.config_resetstat()
-    passed(gate(limiter, shed=Shed("fleet", lambda: utilization, lambda _: 1)).enter({}))
-    assert server.calls("rl.shed") == 1
-
-
 @pytest.mark.parametrize("queue", [LeakyBucket(3, 1, "500ms"), Smooth(2, "1s", burst="0", maxwait="1s")])
 async def test_a_queued_request_waits_for_its_turn(make: Maker, queue: Limiter, key: str) -> None:
     made: Any = make(prefix=f"{key}:")

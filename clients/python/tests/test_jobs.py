@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from both import Maker
+from both import Maker, inside
 from fakes import core, timetable
 from redis_ratelimit.call.call import Call
 from redis_ratelimit.taken import background as background_module
@@ -97,9 +97,9 @@ async def test_a_mistake_loses_no_release(
             raise mistake
         return 1
 
-    monkeypatch.setattr(limiter.core, "enter", enter)
-    release = Ending(limiter.core, Call(["RL.RELEASE", key, "id"], [key]), 30.0, certain=True)
-    limiter.background.add(release, 0.0)
+    monkeypatch.setattr(inside(limiter).core, "enter", enter)
+    release = Ending(inside(limiter).core, Call(["RL.RELEASE", key, "id"], [key]), 30.0, certain=True)
+    inside(limiter).background.add(release, 0.0)
     await asyncio.to_thread(eventually, lambda: limiter.counters["releases_retried"] == 1, "the release")
     assert "a mistake" in caplog.text
 

@@ -46,26 +46,6 @@ async def test_a_lease_outlives_its_ttl_by_renewals(limiter: AsyncRateLimiter, s
     assert leases(server, key) == 0
 
 
-async def test_a_renewal_without_an_answer_is_repeated(make: Maker, server: Server, key: str) -> None:
-    limiter = make(timeout=0.2, breaker=None)
-    async with limiter.lease(key, 1, "3s") as lease:
-        await asyncio.sleep(0.9)
-        with server.frozen():
-            await asyncio.sleep(0.6)
-        await asyncio.sleep(2.5)
-        assert lease.held and not lease.lost and leases(server, key) == 1
-
-
-async def test_an_end_without_an_answer_is_repeated(make: Maker, server: Server, key: str) -> None:
-    limiter = make(timeout=0.2, breaker=None)
-    with ExitStack() as stack:
-        async with limiter.lease(key, 1, "1m"), limiter.budget(key + ":b", BUCKET).hold(80) as held:
-            held.settle(30)
-            stack.enter_context(server.frozen())
-    await asyncio.to_thread(eventually, lambda: leases(server, key) == 0, "the release")
-    await asyncio.to_thread(eventually, lambda: remaining(server, key + ":b") == 70, "the settlement")
-
-
 def test_many_leases_are_kept_on_a_slow_network(server: Server, key: str) -> None:
     """Renewed one after the other, 100 leases would need four seconds for each round."""
     with Proxy(server.port, delay=0.04) as proxy, ExitStack() as stack:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -86,18 +86,14 @@ def busy(limit: Local) -> None:
 
 def test_threads_share_what_is_fetched(limiter: RateLimiter) -> None:
     limit = limiter.local("threads", "1000000/s", processes=2)
-    allowed: list[int] = []
 
-    def work() -> None:
-        allowed.append(sum(1 for _ in range(500) if limit.take()))
+    def work(calls: int) -> int:
+        return sum(1 for _ in range(calls) if limit.take())
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as threads:
+        allowed = sum(threads.map(work, [500] * 8))
     counters = limiter.counters
-    assert sum(allowed) == 4000 == counters["asked"] == counters["allowed"]
+    assert allowed == 4000 == counters["asked"] == counters["allowed"]
     assert counters["answered_locally"] > 100
     assert counters["fetched"] >= counters["answered_locally"] + counters["forgotten"]
     remaining = limiter.peek("threads", "1000000/s").remaining

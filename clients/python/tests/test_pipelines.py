@@ -14,7 +14,7 @@ import redis.asyncio
 from redis.cluster import RedisCluster
 from redis.exceptions import ResponseError, TimeoutError
 
-from both import Maker
+from both import Maker, inside
 from redis_ratelimit import AsyncRateLimiter, RateLimiter
 from redis_ratelimit.call import calls
 from redis_ratelimit.call.call import Call
@@ -23,7 +23,7 @@ from servers import Cluster, Proxy, Server, eventually
 
 
 async def sent_together(limiter: AsyncRateLimiter | RateLimiter, sent: Sequence[Call]) -> list[object]:
-    replies: Any = limiter.nodes.send_all(sent)
+    replies: Any = inside(limiter).nodes.send_all(sent)
     return list(await replies if isawaitable(replies) else replies)
 
 
@@ -59,7 +59,7 @@ async def test_calls_for_other_nodes_are_redirected(cluster: Cluster, kind: str,
         with RateLimiter(RedisCluster(host="127.0.0.1", port=port), timeout=5.0) as limiter:
             limiter.peek(key, "1/s")
             cluster.reset()
-            assert await asyncio.to_thread(lambda: limiter.nodes.send_all(sent)) == [0] * 30
+            assert await asyncio.to_thread(lambda: inside(limiter).nodes.send_all(sent)) == [0] * 30
     else:
         client = redis.asyncio.RedisCluster(host="127.0.0.1", port=port)
         async with client, AsyncRateLimiter(client, timeout=5.0) as limiter_of_loop:
@@ -89,8 +89,8 @@ async def test_endings_that_are_due_together_go_out_in_one_pipeline(make: Maker,
         server.client.config_resetstat()
         due = monotonic() + 1  # the same instant for all, however long this takes
         for n in range(100):
-            ending = Ending(slow.core, calls.release("", key, str(n)), 30.0, certain=True)
-            slow.background.add(ending, due - monotonic())
+            ending = Ending(inside(slow).core, calls.release("", key, str(n)), 30.0, certain=True)
+            inside(slow).background.add(ending, due - monotonic())
         await asyncio.to_thread(eventually, lambda: server.calls("rl.release") == 100, "the releases")
     # Each look at the server is a read of its own, and on a busy machine there are many.
     assert reads(server) - server.calls("info") < 40

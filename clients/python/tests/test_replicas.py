@@ -8,6 +8,7 @@ import pytest
 import redis
 from redis.asyncio import RedisCluster as AsyncRedisCluster
 
+from both import inside
 from redis_ratelimit import AsyncRateLimiter, Breaker, CallError, RateLimiter
 from redis_ratelimit.call.call import Call
 from servers import Cluster, Server, eventually
@@ -77,7 +78,7 @@ def test_a_replica_that_answers_does_not_speak_for_its_primary(
     breaker = Breaker(failures=2, cooldown=600)
     with RateLimiter(client, timeout=5.0, breaker=breaker, read_from_replicas=True) as limiter:
         assert limiter.peek(key, PROBE).answered
-        nodes: Any = limiter.nodes
+        nodes: Any = inside(limiter).nodes
         nodes._links._links["127.0.0.1", primary.port] = Silent(name)
         for _ in range(2):
             assert not limiter.limit(key, PROBE).answered
@@ -97,7 +98,7 @@ def test_a_call_that_was_redirected_names_the_node_that_it_came_to(cluster: Clus
     client = redis.RedisCluster(host="127.0.0.1", port=cluster.port)
     with RateLimiter(client, timeout=5.0) as limiter:
         limiter.limit(key + "{%s}" % key, PROBE)
-        slots: Any = limiter.nodes.slots
+        slots: Any = inside(limiter).nodes.slots
         slot = int(primary.client.execute_command("CLUSTER", "KEYSLOT", key))
         slots.moved(slot, ("127.0.0.1", other.port))
         slots._suspected = False

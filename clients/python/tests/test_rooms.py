@@ -14,7 +14,7 @@ ROOMS = {
     "call": {"call"},
     "decide": {"call", "decide"},
     "wire": {"call", "decide", "wire"},
-    "taken": {"call", "decide", "wire", "taken", "commands", "runtime"},
+    "taken": {"call", "decide", "wire", "taken", "runtime"},
     "local": {"call", "decide", "taken", "local"},
     "gate": {"call", "decide", "wire", "taken", "local", "gate", "limiter"},
     "web": {"call", "decide", "wire", "taken", "gate", "web", "limiter"},

@@ -151,13 +151,6 @@ def test_a_slot_without_a_node_is_unavailable() -> None:
     assert way.primaries() == [ONE]
 
 
-def test_policies_go_to_all_primaries() -> None:
-    nodes = Nodes(3, 4)
-    assert drive(routed(known(), Call(["RL.POLICY", "SET", "p"], everywhere=True)), nodes) == 4
-    assert nodes.addresses() == [ONE, TWO]
-    assert drive(routed(known(), Call(["RL.HELP"])), Nodes("lines")) == "lines"
-
-
 def test_addresses_are_remapped() -> None:
     def outside(address: tuple[str, int]) -> tuple[str, int]:
         return "proxy", address[1] + 100

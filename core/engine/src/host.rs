@@ -10,6 +10,8 @@ use ratelimit_language::{Arguments, Error};
 use crate::count::{Counter, Outcome};
 use crate::node::Node;
 use crate::policies;
+use crate::record::Wanted;
+use crate::reply::Reply;
 use crate::slot::{Access, OfSlot, Slot};
 use crate::waiting::Turn;
 
@@ -99,6 +101,9 @@ pub trait Host {
 
     /// Writes all policies into the file, and returns their number.
     fn save_policies(&self) -> Result<usize, Error>;
+
+    /// Runs a replay, or begins it and replies later. It is an error if the caller cannot wait for that.
+    fn replay(&self, replay: Wanted) -> Result<Reply, Error>;
 
     /// The arguments from the place `from` on.
     fn arguments(&self, from: usize) -> impl Iterator<Item = &[u8]> {

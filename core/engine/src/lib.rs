@@ -7,7 +7,7 @@
 //! - `host.rs` has the trait of a host, `slot.rs` that of an open key; `memory/` is a host in memory.
 //! - `key/` has a key of limits, how a call changes it, and the payload that its copies receive.
 //! - `node.rs` has what belongs to a node and to no key: `settings.rs`; `policies/`, the limits that calls ask for by name; `waiting/`,
-//!   the callers that wait; `count.rs` and `top.rs`, which count decisions.
+//!   the callers that wait; `count.rs` and `top.rs`, which count decisions; `record.rs`, the last calls of policies.
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +19,7 @@ pub mod memory;
 pub mod node;
 pub mod plan;
 pub mod policies;
+pub mod record;
 pub mod reply;
 pub mod settings;
 pub mod slot;

@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::count::Counts;
 use crate::policies::Policies;
+use crate::record::Record;
 use crate::settings::Settings;
 use crate::top::Top;
 use crate::waiting::Waiting;
@@ -20,6 +21,7 @@ pub struct Node {
     /// The table of policies that another node is sending, until it is whole.
     next_policies: Mutex<Option<Policies>>,
     top: Mutex<Top>,
+    record: Mutex<Record>,
 }
 
 impl Node {
@@ -32,6 +34,7 @@ impl Node {
             policies: Mutex::new(Policies::NONE),
             next_policies: Mutex::new(None),
             top: Mutex::new(Top::NONE),
+            record: Mutex::new(Record::NONE),
         }
     }
 
@@ -43,6 +46,11 @@ impl Node {
     /// The table of policies that another node is sending, as far as it has come.
     pub fn next_policies(&self) -> MutexGuard<'_, Option<Policies>> {
         self.next_policies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last calls of policies.
+    pub fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn top(&self) -> MutexGuard<'_, Top> {

@@ -75,6 +75,8 @@ pub struct Settings {
     /// The entries of a window of `RL.TOP`; 0 if it is off.
     pub top: Number,
     pub top_window: Length,
+    /// The most calls of policies that are recorded; 0 if none are.
+    pub record: Number,
 }
 
 impl Settings {
@@ -98,6 +100,7 @@ impl Settings {
             max_tenants: Number::new("max-tenants", 10_000, 0, LARGEST_WAITERS),
             top: Number::new("top", 0, 0, MOST_TOP),
             top_window: Length::new(c"top-window", 60_000, 1000),
+            record: Number::new("record", 0, 0, 1_000_000),
         }
     }
 
@@ -146,6 +149,26 @@ impl Settings {
     pub fn top(&self) -> (usize, Period) {
         let millis = NonZeroU64::new(self.top_window.get()).unwrap_or(NonZeroU64::MIN);
         (self.top.count(), Period::from_millis(millis))
+    }
+
+    /// Whether calls of policies are recorded.
+    #[inline(always)]
+    pub fn records(&self) -> bool {
+        self.record.get() > 0
+    }
+
+    /// The most calls of policies that are recorded.
+    pub fn most_recorded(&self) -> usize {
+        self.record.count()
+    }
+
+    /// Sets the bounds as another node has them.
+    pub(crate) fn set_bounds(&self, Bounds { leases, log_entries, sketch_bytes }: Bounds, most_holds: u64) {
+        let Settings { max_leases, max_log_entries, max_sketch_bytes, max_holds, .. } = self;
+        let bounds = [(max_leases, leases), (max_log_entries, log_entries), (max_sketch_bytes, sketch_bytes)];
+        for (number, bound) in bounds.into_iter().chain([(max_holds, most_holds)]) {
+            number.value.store(bound.cast_signed(), Relaxed);
+        }
     }
 
     /// The most holds of a key.

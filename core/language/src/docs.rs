@@ -6,9 +6,10 @@ use crate::help::{Documentation, OWN_PREFIX, Subcommand};
 use crate::keys::{KeyUse, Keys};
 use crate::vocabulary::{
     self, ASKED_COST, AT, Argument, BAD, BLOCK, COST, DELAY, DEPTH, FAIR, FORCE, FULL, GOOD, HELD_ID, HOLD,
-    HOLD_TTL, HOLDERS, ID, ITEM, KEY, KEYS, LEASE_ID, LIMIT, LIMITER, MAX_BURST, MOST_HOLDERS, NUMKEYS, OF,
-    ON, OUTCOME, PARAMETER, PERIOD, POLICY_COST, POLICY_ON, POLICY_SHADOW, QUANTITY, RAMP, RATE, REFUNDED,
-    SECONDS, SETTLED, SETTLED_TENANT, SHADOW, TENANT, TIER, TTL, UTILIZATION, VERSION, WEIGHT, WIDTH,
+    HOLD_TTL, HOLDERS, ID, ITEM, KEY, KEYS, LAST, LEASE_ID, LIMIT, LIMITER, MAX_BURST, MOST_HOLDERS, NUMKEYS,
+    OF, ON, OUTCOME, PARAMETER, PERIOD, POLICY_COST, POLICY_ON, POLICY_SHADOW, QUANTITY, RAMP, RATE,
+    REFUNDED, SECONDS, SETTLED, SETTLED_TENANT, SHADOW, TENANT, TIER, TRIED_KEY, TTL, UTILIZATION, VERSION,
+    WEIGHT, WIDTH,
 };
 
 const COMPLEXITY: &str = "The sum of the limiters' commands, for each key";
@@ -326,9 +327,9 @@ pub const ASKSETTLE: Documentation = Documentation {
 pub const POLICY: Documentation = Documentation {
     prefix: OWN_PREFIX,
     name: "POLICY",
-    syntax: "{SET name [VERSION version] [SHADOW] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [FAIR]} ... | GET name | DEL name | LIST | STATS name | LOAD | SAVE | HELP}",
+    syntax: "{SET name [VERSION version] [SHADOW] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [FAIR]} ... | GET name | DEL name | LIST | STATS name | TRY name [LAST last] [KEY key] [SHADOW] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [FAIR]} ... | LOAD | SAVE | HELP}",
     summary: "Stores limits under names, for RL.ASK",
-    complexity: "O(log(N)) where N is the number of policies; O(N) for LIST, LOAD and SAVE",
+    complexity: "O(log(N)) where N is the number of policies; O(N) for LIST, LOAD and SAVE; for TRY O(M*log(M)), in a thread of its own, where M is the number of recorded calls",
     arguments: &[
         Argument::word("SET", "stores a policy under a name of 1 to 64 of A-Z a-z 0-9 . _ : -"),
         VERSION,
@@ -342,13 +343,16 @@ pub const POLICY: Documentation = Documentation {
         Argument::word("DEL", "deletes a policy"),
         Argument::word("LIST", "returns the names and versions of all policies"),
         Argument::word("STATS", "returns how the calls of a policy ended"),
+        Argument::word("TRY", "replays the recorded calls of a policy by it and by other limits"),
+        LAST,
+        TRIED_KEY,
         Argument::word("LOAD", "replaces all policies by those of the file ratelimit.policy-file"),
         Argument::word("SAVE", "writes all policies into that file"),
         Argument::word("HELP", "explains the command"),
     ],
     reply: &[
         "SET: the version. DEL: 1, or 0 if there was none. LOAD and SAVE: the number of policies.",
-        "GET and STATS: a map, or nil if there is none. LIST: a map from names to versions.",
+        "GET and STATS: a map, or nil if there is none. LIST: a map from names to versions. TRY: a map of what both would have decided.",
     ],
     example: "RL.POLICY SET api LIMIT GCRA 99 100 1s LIMIT SLIDINGWINDOW 10000 1d",
     flags: "admin",
@@ -374,6 +378,7 @@ const POLICY_FLAGS: &[(&str, &str)] = &[
     ("DEL", "write admin deny-script"),
     ("LIST", READS),
     ("STATS", READS),
+    ("TRY", "admin deny-script"),
     ("LOAD", "write deny-oom admin deny-script"),
     ("SAVE", "admin"),
     ("HELP", READS),

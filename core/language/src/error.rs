@@ -117,7 +117,7 @@ impl Error {
 
     /// A text about the policy of this name.
     #[cold]
-    pub(crate) fn policy(name: &[u8], what: fmt::Arguments<'_>) -> Error {
+    pub fn policy(name: &[u8], what: fmt::Arguments<'_>) -> Error {
         Error::invalid(format_args!("policy '{}' {what}", shown(name)))
     }
 

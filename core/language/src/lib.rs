@@ -43,7 +43,7 @@ pub use forms::{FORMS, Form};
 pub use keys::{KeyUse, Keys};
 pub use multi::{MultiCall, miscounted, multi};
 pub use number::{Duration, duration, integer};
-pub use policy::{Policy, PolicyCall, policy_name};
+pub use policy::{Policy, PolicyCall, TryCall, policy_name};
 pub use request::{Purpose, Request, option_of};
 pub use shown::{Shown, shown};
 pub use words::{of_request, own_words, sketch_words, words_of_limits};

@@ -13,14 +13,16 @@ use ratelimit_core::{
     AnyLimiter, Capabilities, Joint, Limiter, Manner, Part, Period, Span, Time, Verdict, with_limiter,
 };
 
-use crate::arguments::{Arguments, Bounds, Sections, lease_id};
+use crate::arguments::{Arguments, Bounds, Sections, is, lease_id};
 use crate::catalog::{Row, named};
 use crate::error::Error;
 use crate::multi::{before_limits, cost, limits, one_tenant, part_of};
 use crate::number::{Duration, duration};
 use crate::request::{Purpose, Request};
 use crate::shown::Guess;
-use crate::vocabulary::{AT, COST, FAIR, FORCE, FULL, ID, KEYS, LEASE_ID, MAX_NAME, ON, SHADOW, VERSION};
+use crate::vocabulary::{
+    AT, COST, FAIR, FORCE, FULL, ID, KEYS, LAST, LEASE_ID, MAX_NAME, ON, SHADOW, TRIED_KEY, VERSION,
+};
 use crate::words::words_of_policy;
 
 /// Reads the name of a policy that is to be stored: 1 to [`MAX_NAME`] of `A-Z a-z 0-9 . _ : -`.
@@ -30,6 +32,38 @@ pub fn policy_name<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a str, Err
     let name = str::from_utf8(word).ok().filter(|name| name.bytes().all(allowed));
     name.filter(|name| (1..=MAX_NAME).contains(&name.len()))
         .ok_or_else(|| Error::must_be("name", format_args!("1 to {MAX_NAME} of A-Z a-z 0-9 . _ : -"), word))
+}
+
+/// `RL.POLICY TRY name [LAST duration] [KEY key] [SHADOW] LIMIT ...`.
+pub struct TryCall<'a> {
+    pub name: &'a str,
+    /// How long before the newest call the replay begins; with the oldest one if `None`.
+    pub last: Option<Span>,
+    /// The only key that is counted.
+    pub key: Option<&'a [u8]>,
+    /// The limits to try.
+    pub policy: Policy,
+}
+
+impl<'a> TryCall<'a> {
+    /// Reads the arguments after the word `TRY`.
+    pub fn parse(arguments: &mut Arguments<'_, 'a>) -> Result<TryCall<'a>, Error> {
+        let name = policy_name(arguments)?;
+        let (mut last, mut key) = (None, None);
+        while let Some(word) = arguments.peek() {
+            if !(is(word, LAST.name) || is(word, TRIED_KEY.name)) {
+                break;
+            }
+            arguments.next_section();
+            if !arguments.option(word, LAST, &mut last)? {
+                arguments.option_by(word, TRIED_KEY, &mut key, |arguments| arguments.word(TRIED_KEY.name))?;
+            }
+        }
+        match Policy::parse(arguments)? {
+            (None, policy) => Ok(TryCall { name, last: last.map(Period::span), key, policy }),
+            (Some(_), _) => Err(Error::NotForCommand(VERSION.name)),
+        }
+    }
 }
 
 /// The limits of a policy.
@@ -115,6 +149,16 @@ impl Policy {
             unrefunded: first_that(|capabilities| !capabilities.refund),
         };
         Ok((version, policy))
+    }
+
+    /// Whether a limit of it has leases.
+    pub fn has_leases(&self) -> bool {
+        self.has_leases
+    }
+
+    /// The limiters, in order.
+    pub fn limiters(&self) -> impl Iterator<Item = &AnyLimiter<'static>> {
+        self.parts.iter().map(|part| &part.limiter)
     }
 
     /// The words after the version, with a space between two.
@@ -342,6 +386,11 @@ impl<'a> PolicyCall<'a> {
 
     pub fn at(&self) -> Option<Time> {
         self.request.at
+    }
+
+    /// The cost, if the caller gave one.
+    pub fn own_cost(&self) -> Option<u64> {
+        self.request.own_cost()
     }
 
     pub fn manner(&self) -> Manner {

@@ -184,7 +184,14 @@ arguments! {
     QUANTITY = "quantity", COST, "how much the request takes, ", 1, "; 0 only looks";
 }
 
-// Its options are known to no other command.
+// The options of `RL.POLICY TRY` and of `RL.TOP`, which no other command knows.
+arguments! {
+    /// The arguments of `RL.POLICY TRY`.
+    TRY:
+    LAST = "LAST", PERIOD, "replays only the calls of the last time before the newest one; all by default";
+    TRIED_KEY = "KEY", Word, "the only key whose calls are counted; all by default";
+}
+
 arguments! {
     /// The arguments of `RL.TOP`.
     TOP:

@@ -8,7 +8,7 @@ use redis_module::raw::{
     REDISMODULE_EVENT_CRON_LOOP, RedisModuleCronLoopInfo, RedisModuleCtx, RedisModuleEvent,
 };
 
-use super::{copies, policies};
+use super::{NODE, copies, policies};
 use crate::server::guard::guarded;
 use crate::server::{api, waiting};
 
@@ -35,10 +35,12 @@ unsafe extern "C" fn pass_on(ctx: *mut RedisModuleCtx, event: RedisModuleEvent, 
     guarded((), || unsafe { policies::on_event(ctx, event.id, part) });
 }
 
-/// The cron event, of which the server sends `hz` a second. It nudges the lines of waiting callers, and once a second checks whether
+/// The cron event, of which the server sends `hz` a second. It nudges the lines of waiting callers, frees
+/// some of the calls that are no longer recorded, and once a second checks whether
 /// anything can receive effects.
 unsafe extern "C" fn run(ctx: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, cron: *mut c_void) {
     guarded((), waiting::nudge);
+    guarded((), || NODE.record().keep(NODE.settings.most_recorded()));
     // SAFETY: the server passes a context.
     guarded((), || unsafe { policies::on_cron(ctx) });
     guarded((), || {

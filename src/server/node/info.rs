@@ -77,7 +77,7 @@ fn with_counts(mut line: String, counts: &[(&str, u64)]) -> String {
     line
 }
 
-/// Adds version, build, the number of errors, whether effects are sent,
+/// Adds version, build, the number of errors, whether effects are sent, how many calls are recorded,
 /// and the requests that each limiter admitted and refused.
 #[info_command_handler]
 fn info(context: &InfoContext, _for_crash_report: bool) -> RedisResult<()> {
@@ -92,6 +92,9 @@ fn info(context: &InfoContext, _for_crash_report: bool) -> RedisResult<()> {
     section = section.field("max_waiters", NODE.settings.most_waiters() as u64)?;
     section = section.field("waited_granted", granted)?;
     section = section.field("waited_timeout", timed_out)?;
+    for (name, value) in NODE.record().counts() {
+        section = section.field(name, value)?;
+    }
     for (name, admitted, refused) in NODE.counts.decisions() {
         let name = name.to_ascii_lowercase();
         section = section.field(&format!("{name}_admitted"), admitted)?;

@@ -2,7 +2,7 @@
 //!
 //! - `load.rs` loads the module; `settings.rs` has the settings `ratelimit.*`.
 //! - `copies.rs` knows whether a replica, a backlog or an AOF may exist that receives effects.
-//! - `policies.rs` brings policies to copies, and from the data and the file.
+//! - `policies.rs` brings policies to copies, and from the data and the file. `replay.rs` runs `RL.POLICY TRY`.
 //! - `events.rs` passes the server's events on to these two and to callers that wait. `ask.rs` asks the server.
 //! - `info.rs` shows what the engine counts in `INFO`.
 //! - `clock.rs`, `dice.rs` and `memory.rs` read the server's clock, random numbers and free memory.
@@ -16,6 +16,7 @@ pub mod info;
 pub mod load;
 pub mod memory;
 pub mod policies;
+pub mod replay;
 pub mod settings;
 pub mod version;
 

@@ -155,6 +155,7 @@ fn register(context: &Context) {
     register_number(context, &settings.max_tenants, flags(), hunger_changed);
     register_number(context, &settings.max_sketch_bytes, ConfigurationFlags::MEMORY, || ());
     register_number(context, &settings.top, flags(), forget_top);
+    register_number(context, &settings.record, flags(), || ());
     MAX_BLOCK.register(context);
     HUNGER.register(context);
     TOP_WINDOW.register(context);

@@ -11,6 +11,7 @@ mod keys;
 mod random;
 mod shown;
 mod survives;
+mod tries;
 mod under_load;
 
 use redis::{Connection, Value};

@@ -24,6 +24,8 @@ export interface Sender {
 const LONE = /\p{Surrogate}/u
 // Replicas may have an old version of a policy.
 const OF_PRIMARIES = new Set(['RL.ASKPEEK'])
+// Each primary of a cluster has policies of its own.
+const EVERYWHERE = new Set(['RL.POLICY SET', 'RL.POLICY DEL', 'RL.POLICY LOAD'])
 
 /** The words of a command, put together from left to right. */
 export class Call {
@@ -58,6 +60,11 @@ export class Call {
     return name === 'RL.POLICY' ? `${name} ${subcommand}` : name
   }
 
+  /** Whether all primaries of a cluster must get it. */
+  get goesEverywhere(): boolean {
+    return this.keys.length === 0 && EVERYWHERE.has(this.command)
+  }
+
   /** A key. */
   key(key: string): this {
     if (typeof key !== 'string' || key === '') throw new ConfigurationError(`a key must be a text that is not empty, not ${shown(key)}`)
@@ -66,6 +73,11 @@ export class Call {
     this.keys.push(prefixed)
     this.words.push(prefixed)
     return this
+  }
+
+  /** A word and a key, if that is given. */
+  keyOption(token: string, key: string | undefined): this {
+    return key === undefined ? this : this.value(token).key(key)
   }
 
   /** The number of the keys, and the keys. */

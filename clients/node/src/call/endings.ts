@@ -1,5 +1,7 @@
 /** The words that end what was taken. */
 
+import { ConfigurationError } from '../errors.js'
+import { shown } from './arguments.js'
 import { Call } from './call.js'
 import { Limit, limitOf, type LimitLike } from './limit.js'
 import type { Outcome } from './options.js'
@@ -12,8 +14,11 @@ export interface PolicyParts {
   leaseId?: string | undefined
 }
 
+const OUTCOMES: readonly Outcome[] = ['OK', 'DROP', 'IGNORE']
+
 /** Ends a lease on all of these keys. */
 export function release(prefix: string, keys: readonly string[], id: string, outcome: Outcome = 'OK'): Call {
+  if (!OUTCOMES.includes(outcome)) throw new ConfigurationError(`outcome must be 'OK', 'DROP' or 'IGNORE', not ${shown(outcome)}`)
   const [key = ''] = keys
   const call = keys.length === 1 ? new Call(prefix, ['RL.RELEASE']).key(key) : new Call(prefix, ['RL.MULTIRELEASE']).numbered(keys)
   return call.value(id).option('OUTCOME', outcome === 'OK' ? undefined : outcome)

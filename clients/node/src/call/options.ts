@@ -56,6 +56,9 @@ export interface AskCallOptions extends LimitsCallOptions, TenantOptions {
 /** What `RateLimiter.peek` may be told. `keys` and `leaseId` are for policies. */
 export type PeekCallOptions = CallOptions & Pick<AskCallOptions, 'cost' | 'keys' | 'leaseId'>
 
+/** What `RateLimiter.explain` may be told. `keys` and `leaseId` are for policies. */
+export type ExplainOptions = Omit<PeekCallOptions, 'fail'>
+
 /** How a limit of leases finds itself. `capacity` is the most that it can be. */
 export interface AdaptOptions {
   /** By how long requests take, too. */

@@ -7,7 +7,7 @@ import { can } from './facts.js'
 import { limitOf, type LimitLike } from './limit.js'
 import { Concurrent } from './limiters.js'
 import { checkDrops, checkedWait, costWord, mannerWords, OF_CALL, told, type Told } from './options.js'
-import type { AdaptOptions, AskCallOptions, LeaseOptions, LimitCallOptions, LimitsCallOptions, PeekCallOptions, RefundOptions } from './options.js'
+import type { AdaptOptions, AskCallOptions, ExplainOptions, LeaseOptions, LimitCallOptions, LimitsCallOptions, PeekCallOptions, RefundOptions } from './options.js'
 import { isRate, limiterOf, type LimiterLike } from './rate.js'
 import { span, type Settings } from './settings.js'
 import { OF_TENANT, tenantWords, type TenantOptions } from './tenant.js'
@@ -52,6 +52,7 @@ const OF_LIMITS: Names<LimitsCallOptions> = { ...OF_CALL, cost: true, wait: true
 const OF_LIMIT: Names<LimitCallOptions> = { ...OF_LIMITS, ...OF_TENANT, partial: true, reserve: true }
 const OF_ASK: Names<AskCallOptions> = { ...OF_LIMITS, ...OF_TENANT, leaseId: true, keys: true, full: true }
 const OF_PEEK: Names<PeekCallOptions> = { ...OF_CALL, cost: true, keys: true, leaseId: true }
+const OF_EXPLAIN: Names<ExplainOptions> = { timeout: true, timeoutMs: true, signal: true, cost: true, keys: true, leaseId: true }
 const OF_REFUND: Names<RefundOptions> = { ...OF_CALL, cost: true }
 const OF_HOLD: Names<HoldOptions> = { id: true, ttl: true }
 const OF_LEASE: Names<LeaseOptions> = {
@@ -113,15 +114,21 @@ export class Questions {
 
   /** `RL.PEEK` or `RL.ASKPEEK`. A replica may have an old version of a policy, so it is not asked for one. */
   peek(key: string, of: LimiterLike, options: PeekCallOptions): Question<Limiter | string> {
-    const { leaseId, keys } = known('options', options, OF_PEEK)
+    known('options', options, OF_PEEK)
     const about = policyOrLimiter(of)
-    const isPolicy = typeof about === 'string'
-    if (!isPolicy) checkId(about)
-    if (!isPolicy && (leaseId !== undefined || keys !== undefined)) throw new ConfigurationError('only a policy has a leaseId and more keys')
-    const call = isPolicy ? this.#call('RL.ASKPEEK').key(key).value(about) : this.#call('RL.PEEK', true).key(key).limiter(about)
-    call.option('COST', costWord(options))
-    if (isPolicy) call.option('ID', leaseIdWord(leaseId)).more(checkedMore(keys))
-    return { call, about, cost: options.cost, isLook: true, ...told(options) }
+    const call = typeof about === 'string' ? this.#call('RL.ASKPEEK').key(key).value(about) : this.#call('RL.PEEK', true).key(key).limiter(about)
+    return { call: looked(call, about, options), about, cost: options.cost, isLook: true, ...told(options) }
+  }
+
+  /** `RL.EXPLAIN`. */
+  explain(key: string, of: LimiterLike, options: ExplainOptions): Told & { call: Call } {
+    known('options', options, OF_EXPLAIN)
+    const about = policyOrLimiter(of)
+    const call =
+      typeof about === 'string'
+        ? this.#call('RL.EXPLAIN').value('RL.ASK').key(key).value(about)
+        : this.#call('RL.EXPLAIN', true).value(`RL.${about.name}`).key(key).values(about.words)
+    return { call: looked(call, about, options), ...told(options) }
   }
 
   /** `RL.REFUND`. */
@@ -205,6 +212,16 @@ function checkCall({ hold }: LimitsCallOptions): void {
   const { id, ttl } = known('hold', hold, OF_HOLD)
   idWord('hold.id', id)
   span('hold.ttl', ttl)
+}
+
+// The options of a look. It charges nothing.
+function looked(call: Call, about: Limiter | string, options: ExplainOptions): Call {
+  const { leaseId, keys } = options
+  call.option('COST', costWord(options))
+  if (typeof about === 'string') return call.option('ID', leaseIdWord(leaseId)).more(checkedMore(keys))
+  checkId(about)
+  if (leaseId !== undefined || keys !== undefined) throw new ConfigurationError('only a policy has a leaseId and more keys')
+  return call
 }
 
 function leaseIdWord(leaseId: string | undefined): string | undefined {

@@ -2,7 +2,8 @@
 
 import { ConfigurationError } from '../errors.js'
 import { can, factsOf } from '../call/facts.js'
-import { milliseconds, type Duration, type Limiter } from '../call/values.js'
+import { countOf, fieldOf, periodOf } from '../call/steady.js'
+import type { Limiter } from '../call/values.js'
 
 /** What the headers say of a decision. */
 export interface Headed {
@@ -15,8 +16,16 @@ export interface Headed {
   readonly limiter: Limiter | undefined
 }
 
-/** A decision, and the name of its limit in the headers. */
-export type Named = readonly [name: string, decision: Headed]
+/** Callers who are refused at once are told different times, so that they do not come back at once. */
+export interface Spread {
+  /** How much later at most, as a part of the wait: 0 to 1. */
+  readonly most: number
+  /** The hash slot of the limit's key, which says how much of that. */
+  readonly slot: number
+}
+
+/** A decision, the name of its limit in the headers, and how its `Retry-After` is spread. */
+export type Named = readonly [name: string, decision: Headed, spread?: Spread | undefined]
 
 /** Fields of a response. */
 export type Fields = Record<string, string>
@@ -25,6 +34,8 @@ export type Fields = Record<string, string>
 const MOST = 999_999_999_999_999
 /** Seconds after which to try again for a lease, which may be released at any time. */
 const LEASE_RETRY = 1
+/** Shorter waits are not spread, in ms. */
+const SPREAD_FROM = 5000
 
 /**
  * The headers of a response to a request with several limits.
@@ -65,7 +76,7 @@ export function legacyHeaders(named: readonly Named[], allowed: boolean, unix: n
 
 /** `Retry-After` of a refusal, unless one of the limits never admits the request. */
 export function retryAfterOf(named: readonly Named[], allowed: boolean): Fields {
-  const waits = allowed ? [] : binding(named, false).map(([, decision]) => retry(decision))
+  const waits = allowed ? [] : binding(named, false).map(([, decision, spread]) => retry(decision, spread))
   return waits.length === 0 || waits.includes(null) ? {} : { 'Retry-After': String(Math.max(...waits.map(Number))) }
 }
 
@@ -101,9 +112,11 @@ function moreAfter({ limit, remaining, resetAfter, limiter }: Headed): number {
   return resetAfter - Number(isBatch ? (others / per) * ms : (others * ms) / per)
 }
 
-function retry(decision: Headed): number | null {
+function retry(decision: Headed, { most, slot }: Spread = { most: 0, slot: 0 }): number | null {
   if (decision.retryAfter === null) return null
-  return isLease(decision) ? LEASE_RETRY : roundUp(decision.retryAfter)
+  if (isLease(decision)) return LEASE_RETRY
+  const wait = roundUp(decision.retryAfter)
+  return decision.retryAfter < SPREAD_FROM ? wait : wait + Math.floor((wait * most * slot) / 16384 + 0.5)
 }
 
 function isLease({ limiter }: Headed): boolean {
@@ -124,26 +137,10 @@ const UNITS: Readonly<Record<string, number | undefined>> = {
 function quota(limiter: Limiter | undefined): Quota {
   const { count, per } = limiter === undefined ? {} : factsOf(limiter.name)
   if (per === undefined) return count === undefined ? {} : { count: countOf(limiter!) }
-  const unit = String(field(limiter!, per)).toUpperCase()
+  const unit = String(fieldOf(limiter!, per)).toUpperCase()
   const seconds = Object.hasOwn(UNITS, unit) ? UNITS[unit] : periodOf(limiter!) / 1000
   if (seconds === undefined) return { count: countOf(limiter!) }
   return Number.isInteger(seconds) ? { count: countOf(limiter!), seconds } : {}
-}
-
-/** The count per time. */
-function countOf(limiter: Limiter): number {
-  const { count } = factsOf(limiter.name)
-  return count === undefined ? 1 : Number(field(limiter, count))
-}
-
-/** The time of the count, in ms. */
-function periodOf(limiter: Limiter): number {
-  const { per = '' } = factsOf(limiter.name)
-  return milliseconds(per, field(limiter, per) as Duration)
-}
-
-function field(limiter: Limiter, name: string): unknown {
-  return (limiter as unknown as Readonly<Record<string, unknown>>)[name]
 }
 
 function roundUp(ms: number): number {

@@ -24,8 +24,7 @@ import { RateLimiterRedis } from 'rate-limiter-flexible'
 import type { IRateLimiterRedisOptions } from 'rate-limiter-flexible'
 import { real } from '../runtime.js'
 import { StringKeys } from './keys.js'
-import { isNodeRedis, rawSender } from './send.js'
-import type { RawSender } from './send.js'
+import { rawSender, type RawSender } from './send.js'
 import { FROM_STRING, LARGEST_COUNT, NEVER_ENDS, Script, afterWindow } from './scripts.js'
 
 /** Points in this window, and the ms until its end: -1 for never, -2 for no key. */
@@ -143,6 +142,12 @@ export class RateLimiterRatelimit extends Original {
     else this.#strings.add(rlKey, asked, ms!)
     return [points!, ms!]
   }
+}
+
+/** Whether this is a client of node-redis, and not of ioredis. */
+function isNodeRedis(client: unknown): boolean {
+  const has = (method: string) => typeof (client as Record<string, unknown> | undefined)?.[method] === 'function'
+  return has('sendCommand') && !has('defineCommand')
 }
 
 function isInteger(points: number | string): boolean {

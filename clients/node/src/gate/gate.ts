@@ -14,18 +14,19 @@
  * one after another.
  */
 
-import { checkFunction, known, shown, type Names } from '../call/arguments.js'
+import { checkFlag, checkFunction, known, shown, type Names } from '../call/arguments.js'
+import type { Fields } from '../decide/headers.js'
 import { ConfigurationError } from '../errors.js'
 import type { RateLimiter } from '../limiter.js'
 import type { Locals } from '../local/local.js'
 import type { Connected } from '../taken/connected.js'
 import { slot } from '../wire/slots.js'
-import { LocalStep } from './local-step.js'
+import { exposed } from './cors.js'
 import { admitted, oneByOne, refused, unavailable, type Passage, type Told } from './passage.js'
 import { askedBy, checkRules, claim, hasRate, type LimitAsked, type PolicyAsked, type Rule } from './rules.js'
 import { checkShed, ShedStep, type Shed } from './shed.js'
 import { Stack, type HeaderStyle } from './stack.js'
-import { MultiStep, PolicyStep, type Spent, type Step } from './steps.js'
+import { LocalStep, MultiStep, PolicyStep, type Spent, type Step } from './steps.js'
 
 export { combinedHeaders, type Named } from '../decide/headers.js'
 export { endWith, type NodeResponse } from './over.js'
@@ -52,9 +53,24 @@ export interface GateOptions<R> {
    * `X-RateLimit-Remaining` and `X-RateLimit-Reset`, in Unix seconds, of one limit. `off`: neither. A refusal has `Retry-After`.
    */
   headers?: HeaderStyle | undefined
+  /**
+   * Whether the preflights of browsers are limited, which are `OPTIONS` with `Access-Control-Request-Method`. By default they pass
+   * unasked: browsers send them by themselves, and without what says who asks.
+   */
+  preflights?: boolean | undefined
+  /** Whether scripts of other origins may read the headers: `Access-Control-Expose-Headers` then names them, too. */
+  expose?: boolean | undefined
 }
 
-const OF_GATE: Names<GateOptions<never>> = { limiter: true, rules: true, shed: true, skip: true, headers: true }
+/** What a request is. */
+export interface EnterOptions {
+  /** It is the handshake of a WebSocket, so it is for the rules without `websocket: false` only. */
+  websocket?: boolean | undefined
+  /** It is the preflight of a browser, which passes unasked unless the gate has the option `preflights`. */
+  preflight?: boolean | undefined
+}
+
+const OF_GATE: Names<GateOptions<never>> = { limiter: true, rules: true, shed: true, skip: true, headers: true, preflights: true, expose: true }
 // What only the middleware has.
 const OF_WEB = { onRefused: true } as const
 const STYLES = ['draft', 'legacy', 'off']
@@ -69,6 +85,7 @@ export class Gate<R> {
   readonly #shed: Shed<R> | undefined
   readonly #skip: GateOptions<R>['skip']
   readonly #style: HeaderStyle
+  readonly #cors: Pick<GateOptions<R>, 'preflights' | 'expose'>
   readonly #withLeases = new Set<string>()
   #saidTwice = false
 
@@ -78,7 +95,7 @@ export class Gate<R> {
    * @throws {@link ConfigurationError} if a rule or the shedder is wrong; it is named
    */
   constructor(options: GateOptions<R>) {
-    const { limiter, rules, shed, skip, headers = 'draft' } = known('options', options, { ...OF_GATE, ...OF_WEB })
+    const { limiter, rules, shed, skip, headers = 'draft', preflights, expose } = known('options', options, { ...OF_GATE, ...OF_WEB })
     const { onRefused } = options as { onRefused?: unknown }
     if (typeof limiter?.limits !== 'function') throw new ConfigurationError('limiter must be a RateLimiter')
     checkRules(rules)
@@ -88,6 +105,8 @@ export class Gate<R> {
     if (skip !== undefined) checkFunction('skip', skip)
     if (onRefused !== undefined) checkFunction('onRefused', onRefused)
     if (!STYLES.includes(headers)) throw new ConfigurationError(`headers must be one of ${STYLES.join(', ')}, not ${shown(headers)}`)
+    checkFlag('preflights', preflights)
+    checkFlag('expose', expose)
     const { core } = limiter.connected
     if (shed !== undefined) core.checkOtherwise('load shedding')
     for (const rule of rules) if (!hasRate(rule)) core.checkOtherwise(`rule '${rule.name}'`)
@@ -97,6 +116,7 @@ export class Gate<R> {
     this.#shed = shed
     this.#skip = skip
     this.#style = headers
+    this.#cors = { preflights, expose }
     claim(limiter.connected.claims, rules)
     limiter.connected.readiness.add(rules)
   }
@@ -107,18 +127,24 @@ export class Gate<R> {
    * @param spent - where the handler counts, if there is a gate before this one
    * @param stack - one that only the gates of this request get, in their order. With it their headers add up, and what stands
    *   before the request twice is asked and charged once
+   * @param options - what the request is
    * @throws {@link ConfigurationError} or {@link CallError} if a rule is wrong
    */
-  async enter(request: R, spent?: Spent | null, stack: Stack = new Stack()): Promise<Passage> {
-    return stack.stop(() => this.#enter(request, spent ?? {}, { stack, style: this.#style, to: this.#to }))
+  async enter(request: R, spent?: Spent | null, stack: Stack = new Stack(), options: EnterOptions = {}): Promise<Passage> {
+    return stack.stop(() => this.#enter(request, spent ?? {}, { stack, style: this.#style, to: this.#to }, options))
   }
 
-  async #enter(request: R, spent: Spent, told: Told): Promise<Passage> {
+  /** The headers of a response. With the option `expose`, `Access-Control-Expose-Headers` is what it was before, and their names. */
+  exposed(headers: Readonly<Fields>, before?: unknown): Readonly<Fields> {
+    return this.#cors.expose ? exposed(headers, this.#style, before) : headers
+  }
+
+  async #enter(request: R, spent: Spent, told: Told, { websocket = false, preflight = false }: EnterOptions): Promise<Passage> {
     const asked: Step[] = []
     const silent = new Set<string>()
     let wait = 0
-    if (await this.#skip?.(request)) return admitted([], spent, 0, told)
-    for (const step of await this.#steps(request, told.stack)) {
+    if ((preflight && !this.#cors.preflights) || (await this.#skip?.(request))) return admitted([], spent, 0, told)
+    for (const step of await this.#steps(request, told.stack, websocket)) {
       const node = this.#to.channel.nodeOf(this.#to.prefix + step.key)
       // What did not answer would not answer the other steps either.
       if (silent.has(node)) continue
@@ -143,13 +169,14 @@ export class Gate<R> {
     return admitted(asked, spent, wait, told)
   }
 
-  async #steps(request: R, stack: Stack): Promise<Step[]> {
+  async #steps(request: R, stack: Stack, isHandshake: boolean): Promise<Step[]> {
     const { isCluster } = this.#to.channel.client
     const keyOf = (name: string, caller: string) => (isCluster ? `${name}:{${caller}}` : `${name}:${caller}`)
     const locals: LocalStep[] = []
     const limits: LimitAsked[] = []
     const policies: PolicyAsked[] = []
     for (const rule of this.#rules) {
+      if (isHandshake && rule.websocket === false) continue
       const asked = await askedBy(rule, request, keyOf)
       if (asked === undefined || !this.#isFirst(rule, `rule '${rule.name}'`, stack)) continue
       if (!('limiter' in asked)) policies.push(asked)
@@ -180,8 +207,8 @@ export class Gate<R> {
     return false
   }
 
-  #local({ name, key, cost, limiter }: LimitAsked, processes: number): LocalStep {
-    return new LocalStep(this.#locals.find(key, limiter, { processes }), name, cost)
+  #local(asked: LimitAsked, processes: number): LocalStep {
+    return new LocalStep(this.#locals.find(asked.key, asked.limiter, { processes }), asked)
   }
 
   #bySlot(asked: readonly LimitAsked[]): LimitAsked[][] {

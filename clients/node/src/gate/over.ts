@@ -8,6 +8,9 @@ export interface NodeResponse {
   readonly destroyed: boolean
   /** Only a response of `node:http2` has it. Such a response has no `closed` and no `destroyed`, although its type does. */
   readonly stream?: { readonly destroyed: boolean } | undefined
+  /** A socket has no status. */
+  readonly headersSent?: boolean
+  readonly statusCode?: number
   once(event: 'close', listener: () => void): unknown
 }
 
@@ -21,6 +24,6 @@ export function endWith(response: NodeResponse, passage: Passage): boolean {
     void passage.cancel()
     return false
   }
-  response.once('close', () => void passage.end())
+  response.once('close', () => void passage.end(response.headersSent ? response.statusCode : undefined))
   return true
 }

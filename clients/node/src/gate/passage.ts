@@ -4,6 +4,7 @@ import type { Outcome } from '../call/options.js'
 import type { Decision } from '../decide/decision.js'
 import type { Connected } from '../taken/connected.js'
 import { problem, type Refusal } from './response.js'
+import type { Asked } from './rules.js'
 import type { Answer, HeaderStyle, Stack } from './stack.js'
 import type { Spent, SpentOf, Step } from './steps.js'
 
@@ -28,8 +29,10 @@ export interface Passage {
   /**
    * Settles and releases. Call it when the response is over, however that came. The second call does nothing. While this gate
    * or a later one asks or waits, the handler did not run: then only what is counted is charged, and no estimate.
+   *
+   * @param status - that of the response, for rules with `counts`. Nothing if the client hung up before
    */
-  end(): Promise<void>
+  end(status?: number): Promise<void>
   /** The same for a request that nobody waits for any more before its handler ran. Budgets are given back. */
   cancel(): Promise<void>
 }
@@ -53,9 +56,11 @@ export function admitted(steps: readonly Step[], spent: Spent, wait: number, { s
     return ended
   }
   const cancel = () => finish(() => 0, 'IGNORE')
-  // No work was done yet. Only a gate inside of a handler finds something counted.
-  const end = (outcome: Outcome = 'OK') =>
-    stack.isStopped ? finish((name) => spent[name] ?? 0, 'IGNORE') : finish((name) => spent[name], outcome)
+  const end = (outcome: Outcome = 'OK', status?: number) => {
+    // No work was done yet. Only a gate inside of a handler finds something counted.
+    if (stack.isStopped) return finish(({ name }) => spent[name] ?? 0, 'IGNORE')
+    return finish((asked) => (asked.counts === undefined ? spent[asked.name] : doesCount(asked, status, to) ? undefined : 0), outcome)
+  }
   const isOpen = steps.some((step) => step.isOpen)
   // Of a queue alone nothing is left to be given back after the wait.
   const taken = { until: isOpen ? Infinity : to.runtime.now() + wait, end: () => end('IGNORE') }
@@ -81,7 +86,7 @@ export function admitted(steps: readonly Step[], spent: Spent, wait: number, { s
       to.throwIfClosed()
       return ended === undefined
     },
-    end: () => end(),
+    end: (status) => end('OK', status),
     cancel,
   }
 }
@@ -108,6 +113,16 @@ export function unavailable(retryAfter: number, { stack }: Told): Passage {
 /** Works on each step, one after another. */
 export async function oneByOne(steps: readonly Step[], work: (step: Step) => Promise<void>): Promise<void> {
   for (const step of steps) await work(step)
+}
+
+function doesCount({ name, counts }: Asked, status: number | undefined, { core }: Connected): boolean {
+  if (status === undefined) return true
+  try {
+    return Boolean(counts?.(status))
+  } catch (error) {
+    core.log.warn('counts', `rule '${name}': counts failed, so the request counts: ${String(error)}`)
+    return true
+  }
 }
 
 function without(refusal: Refusal, { decisions }: Stack): Passage {

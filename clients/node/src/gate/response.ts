@@ -19,10 +19,13 @@ export interface Refusal {
   decisions: Readonly<Record<string, Decision>>
 }
 
-const PROBLEM = 'https://iana.org/assignments/http-problem-types#'
-const TYPES = { 429: 'quota-exceeded', 503: 'temporary-reduced-capacity' }
+const TYPES = 'https://iana.org/assignments/http-problem-types#'
+const PROBLEMS = {
+  429: { type: `${TYPES}quota-exceeded`, title: 'Request cannot be satisfied as assigned quota has been exceeded' },
+  503: { type: `${TYPES}temporary-reduced-capacity`, title: 'Request cannot be satisfied due to temporary server capacity constraints' },
+}
 
 /** The problem details (RFC 9457) of a refusal, of draft-ietf-httpapi-ratelimit-headers-10. */
 export function problem(status: 429 | 503, violated: readonly string[]): string {
-  return JSON.stringify({ type: PROBLEM + TYPES[status], status, 'violated-policies': violated })
+  return JSON.stringify({ ...PROBLEMS[status], status, 'violated-policies': violated })
 }

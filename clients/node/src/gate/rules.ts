@@ -1,14 +1,16 @@
 /** The rules of a web application: what limits a request, and by which key. */
 
-import { checkFunction, checkList, known, shown, type Names } from '../call/arguments.js'
+import { checkFlag, checkFunction, checkList, known, shown, type Names } from '../call/arguments.js'
 import { can } from '../call/facts.js'
+import type { Spread } from '../decide/headers.js'
 import type { Concurrent, Smooth } from '../call/limiters.js'
 import { MOST } from '../call/questions.js'
 import { limiterOf, type LimiterLike } from '../call/rate.js'
 import { steadyRate } from '../call/steady.js'
-import { integerWord, milliseconds, shortest, textWord, type Duration, type Limiter } from '../call/values.js'
+import { decimalWord, integerWord, milliseconds, shortest, textWord, type Duration, type Limiter } from '../call/values.js'
 import { ConfigurationError } from '../errors.js'
 import { localLimit } from '../local/local.js'
+import { slot } from '../wire/slots.js'
 
 /** What a function of a rule returns for a request that the rule is not for. */
 export const UNLIMITED: unique symbol = Symbol('UNLIMITED')
@@ -35,7 +37,21 @@ interface RuleBase<R> {
    * stands.
    */
   estimate?: PerRequest<R, number> | undefined
-  /** How long an estimate can be settled: longer than the longest response. 10 minutes by default. */
+  /**
+   * Whether a request counts, by the status of its response, such as `(status) => status >= 400` for failed logins. The cost is
+   * charged before the handler runs, and given back if the response does not count. Without a status it counts: the client has
+   * hung up, the process ends, or it is the handshake of a WebSocket. So it does if the function fails, which is logged. Not with
+   * an estimate, and not for a limit that is answered locally or cannot be held.
+   */
+  counts?: ((status: number) => boolean) | undefined
+  /**
+   * By which part of a wait of 5 s and more `Retry-After` differs between callers, from 0 to 1, so that they do not all come back
+   * in one second. 0 by default. With 0.2 and a wait of 60 s each is told 60 to 72 s, always the same.
+   */
+  spread?: number | undefined
+  /** Whether the rule is for handshakes of WebSockets too. It is by default. */
+  websocket?: boolean | undefined
+  /** How long a charge can be settled or given back: longer than the longest response. 10 minutes by default. */
   hold?: Duration | undefined
 }
 
@@ -74,7 +90,10 @@ interface AskedBase {
   /** The key, without prefixes. */
   readonly key: string
   readonly cost: number
+  /** What is held until the response is over, of a rule with an estimate, or of one that counts by the status. */
   readonly estimate: number | undefined
+  readonly counts: RuleBase<never>['counts']
+  readonly spread: Spread | undefined
   readonly hold: Duration
 }
 
@@ -89,10 +108,13 @@ export interface PolicyAsked extends AskedBase {
   readonly policy: string
 }
 
+/** What a rule says. */
+export type Asked = LimitAsked | PolicyAsked
+
 const MOST_COST = Number.MAX_SAFE_INTEGER
 const NAME = /^[ -~]+$/
 const OF_RULE: Names<LimitRule<never> & PolicyRule<never>> = {
-  name: true, key: true, limit: true, policy: true, cost: true, estimate: true, hold: true, local: true,
+  name: true, key: true, limit: true, policy: true, cost: true, estimate: true, counts: true, spread: true, websocket: true, hold: true, local: true,
 }
 
 /** Checks rules. Throws {@link ConfigurationError}, which names the rule. */
@@ -110,19 +132,23 @@ export function checkRules<R>(rules: readonly Rule<R>[]): void {
 }
 
 function checkRule<R>(rule: Rule<R>): void {
-  const { key, limit, policy, cost, estimate, hold, local } = known('options', rule, OF_RULE)
+  const { key, limit, policy, cost, estimate, counts, spread, websocket, hold, local } = known('options', rule, OF_RULE)
   checkFunction('key', key)
   if ((limit === undefined) === (policy === undefined)) throw new ConfigurationError('it needs either a limit or a policy')
   if (local !== undefined) {
     integerWord('local', local, 1)
-    if (policy !== undefined || estimate !== undefined)
-      throw new ConfigurationError('what is answered locally has neither a policy nor an estimate')
+    if (policy !== undefined || estimate !== undefined || counts !== undefined)
+      throw new ConfigurationError('what is answered locally has neither a policy nor an estimate, and no counts')
   }
+  if (counts !== undefined) checkFunction('counts', counts)
+  if (counts !== undefined && estimate !== undefined) throw new ConfigurationError('it has either counts or an estimate')
   if (cost !== undefined && estimate !== undefined) throw new ConfigurationError('it has either a cost or an estimate')
   if (limit !== undefined && typeof limit !== 'function') checkLimiter(limit, rule)
   if (policy !== undefined && typeof policy !== 'function') textWord('policy', policy)
   if (cost !== undefined && typeof cost !== 'function') integerWord('cost', cost, 0)
   if (estimate !== undefined && typeof estimate !== 'function') integerWord('estimate', estimate, 1)
+  checkFlag('websocket', websocket)
+  if (spread !== undefined) decimalWord('spread', spread, 0, 1)
   if (hold !== undefined && milliseconds('hold', hold) < 1) throw new ConfigurationError('hold must be at least 1 ms')
 }
 
@@ -171,8 +197,8 @@ export async function askedBy<R>(
   rule: Rule<R>,
   request: R,
   keyOf: (name: string, caller: string) => string,
-): Promise<LimitAsked | PolicyAsked | undefined> {
-  const { name, limit, policy, hold = '10m' } = rule
+): Promise<Asked | undefined> {
+  const { name, limit, policy, counts, hold = '10m' } = rule
   const caller = await rule.key(request)
   if (caller === UNLIMITED) return undefined
   const named = policy === undefined ? undefined : await valueOf(policy, request)
@@ -183,8 +209,12 @@ export async function askedBy<R>(
   return inRule(name, () => {
     integerWord('cost', cost, 0)
     // A request that is expected to cost nothing still holds what it may cost.
-    const estimate = rule.estimate === undefined ? undefined : Math.max(1, Number(integerWord('estimate', most as number, -MOST_COST)))
-    const base = { name, key: keyOf(name, checkCaller(caller)), cost, estimate, hold }
+    const expected = rule.estimate === undefined ? undefined : Math.max(1, Number(integerWord('estimate', most as number, -MOST_COST)))
+    // A look holds nothing.
+    const estimate = counts !== undefined && cost > 0 ? cost : expected
+    const key = keyOf(name, checkCaller(caller))
+    const spread = rule.spread ? { most: rule.spread, slot: slot(key) } : undefined
+    const base = { name, key, cost, estimate, counts, spread, hold }
     if (policy !== undefined) return { ...base, policy: textWord('policy', named as string) }
     return { ...base, limiter: checkLimiter(given as LimiterLike, rule), local: rule.local }
   })
@@ -203,14 +233,15 @@ function valueOf<R, T>(value: PerRequest<R, T>, request: R): Awaitable<T> {
 }
 
 // What RL.MULTI takes, and what it needs beside other limits.
-function checkLimiter(given: LimiterLike, { estimate, local }: Rule<never>): Limiter {
+function checkLimiter(given: LimiterLike, { estimate, counts, local }: Rule<never>): Limiter {
   if (local !== undefined) return localLimit(given)[0]
   const limiter = limiterOf(given)
   const { id, maxwait } = limiter as Partial<Concurrent & Smooth>
   if (!can(limiter, 'joint')) throw new ConfigurationError(`${limiter.name} cannot be asked together with other limits`)
   if (limiter.name === 'SMOOTH' && maxwait === undefined) throw new ConfigurationError('SMOOTH needs maxwait here')
   if (limiter.name === 'CONCURRENT' && id !== undefined) throw new ConfigurationError('CONCURRENT has no id here')
-  if (estimate !== undefined && !can(limiter, 'hold')) throw new ConfigurationError(`${limiter.name} takes no estimate`)
+  if ((estimate ?? counts) !== undefined && !can(limiter, 'hold'))
+    throw new ConfigurationError(`${limiter.name} takes no ${counts === undefined ? 'estimate' : 'counts'}`)
   return limiter
 }
 

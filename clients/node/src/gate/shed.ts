@@ -102,7 +102,7 @@ export class ShedStep<R> implements Step {
       call.value(utilization).option('GOOD', good).option('BAD', bad).duration(delay, 'DELAY').duration(ramp, 'RAMP')
       return call.option('TIER', tier).option('OF', tiers)
     } catch (error) {
-      this.to.core.log.about(call, this.to.channel.nodeOf(call.keys[0]), 'nothing is shed', (error as Error)?.message ?? String(error))
+      this.to.note(call, 'nothing is shed', (error as Error)?.message ?? String(error))
       return undefined
     }
   }

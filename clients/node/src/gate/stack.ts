@@ -1,10 +1,10 @@
 /** What the gates before this one have found out about a request, so that their headers add up, and each rule is asked once. */
 
-import { combinedHeaders, legacyHeaders, retryAfterOf, type Fields } from '../decide/headers.js'
+import { combinedHeaders, legacyHeaders, retryAfterOf, type Fields, type Spread } from '../decide/headers.js'
 import type { Decision } from '../decide/decision.js'
 
-/** A decision, and the name of its rule. */
-export type Answer = readonly [name: string, decision: Decision]
+/** A decision, the name of its rule, and how its `Retry-After` is spread. */
+export type Answer = readonly [name: string, decision: Decision, spread: Spread | undefined]
 
 /** The headers of responses. */
 export type HeaderStyle = 'draft' | 'legacy' | 'off'

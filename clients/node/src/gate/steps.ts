@@ -1,6 +1,5 @@
 /** The steps of a request: each can be asked, undone, and ended after the response. */
 
-import type { Call } from '../call/call.js'
 import { release, settleLimits, settlePolicy } from '../call/endings.js'
 import { can } from '../call/facts.js'
 import { Limit } from '../call/limit.js'
@@ -11,15 +10,16 @@ import { span } from '../call/settings.js'
 import type { Limiter } from '../call/values.js'
 import type { Decision } from '../decide/decision.js'
 import type { Answer } from './stack.js'
-import { CallError, Unavailable } from '../errors.js'
+import { CallError } from '../errors.js'
+import type { Local } from '../local/local.js'
 import type { Connected } from '../taken/connected.js'
 import { Renewal } from '../taken/renewals.js'
-import type { LimitAsked, PolicyAsked } from './rules.js'
+import type { Asked, LimitAsked, PolicyAsked } from './rules.js'
 
 /** What handlers count, by the names of the rules. */
 export type Spent = Record<string, number>
-/** What the handler counted for a rule, if it did. */
-export type SpentOf = (name: string) => number | undefined
+/** What a rule's request cost in the end. Nothing: the estimate stands. */
+export type SpentOf = (asked: Asked) => number | undefined
 
 /** A step of a request. */
 export interface Step {
@@ -76,7 +76,7 @@ export class MultiStep implements Step {
     const limits = this.#limits(({ cost, estimate }) => estimate ?? cost)
     const hold = this.#hasBudget ? { id: this.id, ttl: this.#hold } : undefined
     const decision = await this.to.decide(this.to.questions.limits(this.#keys, limits, { hold }), isCounted)
-    this.answers = decision.each.map((one, i) => [this.asked[i]!.name, one])
+    this.answers = decision.each.map((one, i) => [this.asked[i]!.name, one, this.asked[i]!.spread])
     this.#charge = chargeOf(decision)
     // The handler does not count on what may be taken without an answer, so it is released at once.
     if (this.#charge === 'maybe') void this.#release('IGNORE')
@@ -94,7 +94,7 @@ export class MultiStep implements Step {
 
   async end(spentOf: SpentOf, outcome: Outcome): Promise<void> {
     if (this.#charge === 'certain') await this.#release(outcome)
-    await this.#settle(1, ({ name, cost, estimate }) => (estimate === undefined ? cost : counted(spentOf(name), estimate)))
+    await this.#settle(1, (asked) => (asked.estimate === undefined ? asked.cost : counted(spentOf(asked), asked.estimate)))
   }
 
   get isOpen(): boolean {
@@ -141,7 +141,7 @@ export class MultiStep implements Step {
     const charged = this.asked.filter(isRefunded)
     if (this.#charge !== 'certain' || charged.length === 0) return
     const call = this.to.call('RL.MULTIREFUND').numbered(charged.map(({ key }) => key))
-    await once(this.to, call.limits(charged.map(({ limiter, cost }, i) => limitOn(i + 1, limiter, cost))))
+    await this.to.giveBack(call.limits(charged.map(({ limiter, cost }, i) => limitOn(i + 1, limiter, cost))))
   }
 }
 
@@ -164,7 +164,7 @@ export class PolicyStep implements Step {
   }
 
   async ask(isCounted: boolean): Promise<Decision> {
-    const { name, key, policy, cost, estimate, hold } = this.asked
+    const { name, key, policy, cost, estimate, hold, spread } = this.asked
     const held = estimate === undefined ? undefined : { id: this.id, ttl: hold }
     const ask = () => {
       const options = { cost: estimate ?? cost, hold: held, leaseId: this.#leaseId, full: true }
@@ -176,7 +176,7 @@ export class PolicyStep implements Step {
       return ask()
     })
     // Of several limits the headers have that which binds.
-    if (decision.answered) this.answers = [[name, decision.each[(decision.binding ?? 0) - 1] ?? decision]]
+    if (decision.answered) this.answers = [[name, decision.each[(decision.binding ?? 0) - 1] ?? decision, spread]]
     this.#charge = chargeOf(decision)
     if (this.#charge === 'maybe') void this.#release()
     return decision
@@ -188,13 +188,12 @@ export class PolicyStep implements Step {
     await this.#settle(0)
     // The server refunds no policy with leases.
     if (this.#charge !== 'certain' || estimate !== undefined || this.#leaseId !== undefined || cost === 0) return
-    await once(this.to, this.to.call('RL.ASKREFUND').key(key).value(policy).option('COST', cost === 1 ? undefined : cost))
+    await this.to.giveBack(this.to.call('RL.ASKREFUND').key(key).value(policy).option('COST', cost === 1 ? undefined : cost))
   }
 
   async end(spentOf: SpentOf): Promise<void> {
-    const { name, estimate = 0 } = this.asked
     await this.#release()
-    await this.#settle(counted(spentOf(name), estimate))
+    await this.#settle(counted(spentOf(this.asked), this.asked.estimate ?? 0))
   }
 
   get isOpen(): boolean {
@@ -219,6 +218,32 @@ export class PolicyStep implements Step {
   }
 }
 
+/** What a rule takes from memory. It is given back if another step refuses. */
+export class LocalStep implements Step {
+  answers: readonly Answer[] = []
+  readonly isOpen = false
+  #decision: Decision | undefined
+
+  constructor(private readonly local: Local, private readonly asked: LimitAsked) {}
+
+  get key(): string {
+    return this.local.key
+  }
+
+  async ask(): Promise<Decision> {
+    const { name, cost, spread } = this.asked
+    this.#decision = await this.local.take(cost)
+    this.answers = [[name, this.#decision, spread]]
+    return this.#decision
+  }
+
+  async undo(): Promise<void> {
+    if (this.#decision?.allowed) await this.local.giveBack(this.asked.cost, this.#decision)
+  }
+
+  async end(): Promise<void> {}
+}
+
 /** A limit for one key. The cost of a limit that does not say is 1. */
 function limitOn(on: number, limiter: Limiter, cost: number): Limit {
   return new Limit(limiter, { on, cost: cost === 1 ? undefined : cost })
@@ -232,10 +257,4 @@ function counted(spent: number | undefined, estimate: number): number {
 
 function isReply(error: unknown, end: string): error is CallError {
   return error instanceof CallError && error.reply.endsWith(end)
-}
-
-async function once(to: Connected, call: Call): Promise<void> {
-  await to.send(call).catch((error: unknown) => {
-    if (error instanceof Unavailable || error instanceof CallError) to.core.log.failed(call, 'not given back', error)
-  })
 }

@@ -9,7 +9,7 @@ import { integerWord, type Duration, type Limiter } from '../call/values.js'
 import type { Decision } from '../decide/decision.js'
 import { placeOf } from '../decide/insurance.js'
 import * as replies from '../decide/replies.js'
-import { CallError, ConfigurationError, Unavailable } from '../errors.js'
+import { ConfigurationError, Unavailable } from '../errors.js'
 import type { Connected } from '../taken/connected.js'
 import { Store } from './store.js'
 
@@ -106,10 +106,7 @@ export class Local {
     this.#store.giveBack(cost, decision, this.#to.runtime.now())
     if (decision.source !== 'server' || !decision.allowed) return
     const { call } = this.#to.questions.refund(this.key, this.limiter, { cost })
-    // Not repeated: it may have given back already.
-    await this.#to.send(call).catch((error: unknown) => {
-      if (error instanceof Unavailable || error instanceof CallError) this.#to.core.log.failed(call, 'not given back', error)
-    })
+    await this.#to.giveBack(call)
   }
 
   #fetch(): void {

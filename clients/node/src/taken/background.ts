@@ -2,7 +2,7 @@
 
 import type { Call } from '../call/call.js'
 import type { Core } from '../decide/core.js'
-import { CallError, Unavailable } from '../errors.js'
+import { Unavailable } from '../errors.js'
 import type { Cancel, Runtime } from '../runtime.js'
 import type { Ending, Outcome } from './endings.js'
 
@@ -12,18 +12,17 @@ const MOST = 10_000
 /** Sends endings, and repeats them. */
 export class Background {
   readonly #waiting = new Map<Ending, Cancel>()
-  readonly #running = new Set<Promise<unknown>>()
   #isClosed = false
 
   constructor(
-    private readonly send: (call: Call) => Promise<unknown>,
+    private readonly send: (call: Call) => Promise<Outcome | undefined>,
     private readonly core: Core,
     private readonly runtime: Runtime,
   ) {}
 
   /** Sends an ending, and repeats it in the background if it is not done. Never throws. */
   async end(ending: Ending, isFirst = true): Promise<void> {
-    const outcome = await this.#outcome(ending)
+    const outcome = await this.send(ending.call)
     const delay = outcome && ending.after(outcome, this.runtime.now())
     if (outcome === undefined || delay === undefined) return
     const { call } = ending
@@ -44,31 +43,14 @@ export class Background {
     for (const cancel of this.#waiting.values()) cancel()
   }
 
-  /** Waits for what is under way, and tries what is waiting once more. */
-  async close(): Promise<void> {
-    this.stop()
-    await Promise.all(this.#running)
+  /** Tries what waited when it was stopped. */
+  async tryOnceMore(): Promise<void> {
     await Promise.all([...this.#waiting.keys()].map((ending) => this.end(ending)))
-    this.#waiting.clear()
   }
 
   async #repeat(ending: Ending): Promise<void> {
     this.#waiting.delete(ending)
     this.core.counters.releasesRetried += 1
     await this.end(ending, false)
-  }
-
-  /** What came of it. Nothing if the limiter is closed. */
-  async #outcome({ call }: Ending): Promise<Outcome | undefined> {
-    const outcome = this.send(call).then(
-      (reply) => ({ reply }),
-      (error: unknown) => (error instanceof Unavailable || error instanceof CallError ? error : undefined),
-    )
-    this.#running.add(outcome)
-    try {
-      return await outcome
-    } finally {
-      this.#running.delete(outcome)
-    }
   }
 }

@@ -4,14 +4,15 @@ import { Call, type Sender } from '../call/call.js'
 import { Questions, type Question } from '../call/questions.js'
 import type { Settings } from '../call/settings.js'
 import { Core, type DecisionOf } from '../decide/core.js'
+import { Refused } from '../decide/decision.js'
 import type { Hooks } from '../decide/hooks.js'
-import { Closed, Unavailable } from '../errors.js'
+import { CallError, Closed, Unavailable } from '../errors.js'
 import type { Runtime } from '../runtime.js'
 import { Channel, type SendOptions } from '../wire/channel.js'
 import type { OwnClient } from '../wire/own.js'
 import { Readiness } from '../wire/ready.js'
 import { Background } from './background.js'
-import { Ending, type EndingOptions } from './endings.js'
+import { Ending, type EndingOptions, type Outcome } from './endings.js'
 import { AllTaken } from './taken.js'
 
 // What gives something back: a call that was refused before may be admitted now. Allowed while the limiter closes.
@@ -37,9 +38,9 @@ export class Connected implements Sender {
     this.core = new Core(settings, () => runtime.now(), hooks)
     this.channel = new Channel(connect, settings, this.core, runtime)
     this.questions = new Questions(this.prefix, settings.cache)
-    this.readiness = new Readiness(this.channel, this.prefix)
+    this.readiness = new Readiness(this.channel, this.prefix, (call, options) => this.send(call, options))
     this.taken = new AllTaken(() => runtime.now())
-    this.#background = new Background((call) => this.send(call), this.core, runtime)
+    this.#background = new Background((call) => this.outcome(call), this.core, runtime)
   }
 
   get keyPrefix(): string {
@@ -81,6 +82,20 @@ export class Connected implements Sender {
     }
   }
 
+  /** Sends a call, and returns what came of it. Nothing if the limiter is closed. */
+  outcome(call: Call): Promise<Outcome | undefined> {
+    return this.send(call).then(
+      (reply) => ({ reply }),
+      (error: unknown) => (error instanceof Unavailable || error instanceof CallError ? error : undefined),
+    )
+  }
+
+  /** Gives something back. Never throws, and does not repeat it: it might give back twice. */
+  async giveBack(call: Call): Promise<void> {
+    const outcome = await this.outcome(call)
+    if (outcome instanceof Error) this.core.log.failed(call, 'not given back', outcome)
+  }
+
   /**
    * Asks. Throws what is not a lack of an answer: a wrong call, or the reason of the signal.
    *
@@ -103,6 +118,36 @@ export class Connected implements Sender {
     }
   }
 
+  /**
+   * Asks for what must be ended. Throws if its work must not begin.
+   *
+   * @param undo - ends what may have been taken all the same. `isGivenUp`: its caller gave up, or `close` ended its wait
+   */
+  async take<A>(question: Question<A>, undo: (isGivenUp: boolean) => void): Promise<DecisionOf<A>> {
+    const { signal } = question
+    signal?.throwIfAborted()
+    this.throwIfClosed()
+    let decision: DecisionOf<A>
+    try {
+      decision = await this.decide(question)
+    } catch (error) {
+      if (signal?.aborted || this.#isClosed) undo(true)
+      throw error
+    }
+    const { allowed, error } = decision
+    if (error === undefined && !allowed) throw new Refused(decision)
+    if (error !== undefined && !allowed) {
+      if (error.maybeSent) undo(false)
+      throw error
+    }
+    return decision
+  }
+
+  /** Writes what became of a call. */
+  note(call: Call, what: string, why: string): void {
+    this.core.log.about(call, this.channel.nodeOf(call.keys[0]), what, why)
+  }
+
   /** Ends what was taken. Repeated in the background until that is certain. Never throws. */
   end(call: Call, options: EndingOptions): Promise<void> {
     return this.#background.end(new Ending(call, options, this.core.log, this.runtime.now()))
@@ -122,10 +167,16 @@ export class Connected implements Sender {
     this.channel.endWaits()
     this.#background.stop()
     await this.taken.end()
-    if (this.#underWay > 0) await new Promise<void>((resolve) => (this.#idle = resolve))
-    // The callers have their replies one turn later, and give back what they were granted.
-    await new Promise<void>((resolve) => this.runtime.soon(resolve))
-    await this.#background.close()
-    await this.channel.close()
+    await this.#whenIdle()
+    await this.#background.tryOnceMore()
+    this.channel.close()
+  }
+
+  // Callers have their replies one turn later, and give back what they were granted.
+  async #whenIdle(): Promise<void> {
+    do {
+      if (this.#underWay > 0) await new Promise<void>((resolve) => (this.#idle = resolve))
+      await new Promise<void>((resolve) => this.runtime.soon(resolve))
+    } while (this.#underWay > 0)
   }
 }

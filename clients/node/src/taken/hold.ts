@@ -11,7 +11,7 @@ import type { LimiterLike } from '../call/rate.js'
 import { span } from '../call/settings.js'
 import { OF_TENANT, type TenantOptions } from '../call/tenant.js'
 import { integerWord, type Duration, type Limiter } from '../call/values.js'
-import { Refused, type Decision } from '../decide/decision.js'
+import type { Decision } from '../decide/decision.js'
 import { ConfigurationError } from '../errors.js'
 import { blocked } from '../wire/waits.js'
 import type { Connected } from './connected.js'
@@ -29,7 +29,9 @@ const NAMES: Names<HoldCallOptions> = { ...OF_CALL, ...OF_TENANT, wait: true }
 /** A charge that is settled at its end. */
 export class Hold {
   readonly #settle: (cost: number) => Promise<void>
+  readonly #note: (why: string) => void
   #actual: number | undefined
+  #closedAt: number | undefined
   #ended: Promise<void> | undefined
 
   /** @internal */
@@ -41,8 +43,10 @@ export class Hold {
     /** What the server replied. */
     readonly decision: Decision,
     settle: (cost: number) => Promise<void>,
+    note: (why: string) => void = () => {},
   ) {
     this.#settle = settle
+    this.#note = note
   }
 
   /** Whether the server has said that the estimate is held. */
@@ -78,8 +82,16 @@ export class Hold {
     await this.end()
   }
 
+  /** @internal Settles because the limiter closes. */
+  close(): Promise<void> {
+    this.#closedAt = this.#actual ?? this.estimate
+    return this.end()
+  }
+
   #end(unless: number): Promise<void> {
-    this.#ended ??= this.#settle(this.#actual ?? unless)
+    const cost = this.#actual ?? unless
+    if (this.#closedAt !== undefined && this.#closedAt !== cost) this.#note(`the limiter has settled ${this.#closedAt}, not ${cost}`)
+    this.#ended ??= this.#settle(cost)
     return this.#ended
   }
 }
@@ -151,7 +163,7 @@ export class Budget {
   }
 
   async #charge(estimate: number, told: HoldCallOptions): Promise<Hold> {
-    const { signal, tenant } = told
+    const { tenant } = told
     integerWord('the estimate', estimate, 1)
     const { runtime } = this.#to
     const id = runtime.id()
@@ -161,31 +173,17 @@ export class Budget {
       typeof this.of === 'string'
         ? questions.ask(this.key, this.of, { ...options, keys: this.keys })
         : questions.limit(this.key, this.of, options)
-    signal?.throwIfAborted()
-    this.#to.throwIfClosed()
     const until = runtime.now() + blocked(question.call) + span('ttl', this.ttl)
     const settled = (cost: number, certain: boolean, isGivenUp = false) =>
       this.#settle(id, cost, tenant, { certain, isGivenUp, ttl: until - runtime.now() })
-    let decision: Decision
-    try {
-      decision = await this.#to.decide<Limiter | string>(question)
-    } catch (error) {
-      // Given up, or its wait was ended by `close`. It may be charged all the same.
-      if (signal?.aborted || this.#to.isClosed) void settled(0, false, true)
-      throw error
-    }
-    if (decision.answered && !decision.allowed) throw new Refused(decision)
-    const { error } = decision
-    if (error !== undefined && !decision.allowed) {
-      if (error.maybeSent) void settled(0, false)
-      throw error
-    }
-    if (error?.maybeSent === false) return new Hold(id, estimate, decision, async () => undefined)
-    const taken: Taken = { until, end: () => hold.end() }
-    const hold = new Hold(id, estimate, decision, (cost) => {
+    const decision: Decision = await this.#to.take<Limiter | string>(question, (isGivenUp) => void settled(0, false, isGivenUp))
+    if (decision.error?.maybeSent === false) return new Hold(id, estimate, decision, async () => undefined)
+    const taken: Taken = { until, end: () => hold.close() }
+    const end = (cost: number) => {
       this.#to.taken.delete(taken)
       return settled(cost, decision.answered)
-    })
+    }
+    const hold = new Hold(id, estimate, decision, end, (why) => this.#to.note(question.call, 'settled when the limiter closed', why))
     this.#to.taken.add(taken)
     if (this.#to.isClosed) {
       await hold.cancel()

@@ -2,10 +2,11 @@
 
 /** Leases: at most n pieces of work at a time. A lease is renewed while it is held, and released on every path. */
 
+import type { Call } from '../call/call.js'
 import { release } from '../call/endings.js'
 import type { LeaseOptions, Outcome } from '../call/options.js'
 import { span } from '../call/settings.js'
-import { Refused, type Decision } from '../decide/decision.js'
+import type { Decision } from '../decide/decision.js'
 import { blocked } from '../wire/waits.js'
 import type { Connected } from './connected.js'
 import { Renewal } from './renewals.js'
@@ -58,19 +59,21 @@ export class Lease {
 
   /** Extends the lease to a whole ttl from now. Returns whether it is still held. */
   async renew(): Promise<boolean> {
-    if (this.decision.answered && this.#released === undefined) await this.#renewal.renew()
+    if (this.decision.answered && !this.lost && this.#released === undefined) await this.#renewal.renew()
     return this.held
   }
 
   /**
-   * Ends the lease, also one that is lost: the server may have it still. Waits at most for the limiter's time-out, and never
-   * throws: a release without an answer is repeated in the background.
+   * Ends the lease, also one that is lost: the server may have it still. Waits at most for the limiter's time-out, and does not
+   * throw without an answer: the release is then repeated in the background.
    *
    * @param outcome - with `adapt`: how the work ended
+   * @throws {@link ConfigurationError} if the outcome is none
    */
-  release(outcome: Outcome = 'OK'): Promise<void> {
-    this.#released ??= this.#release(this.#adapts ? outcome : 'OK')
-    return this.#released
+  async release(outcome: Outcome = 'OK'): Promise<void> {
+    const call = release(this.#to.prefix, [this.key], this.id, this.#adapts ? outcome : 'OK')
+    this.#released ??= this.#release(call)
+    await this.#released
   }
 
   /** The same as {@link release}, for `await using`. */
@@ -78,12 +81,12 @@ export class Lease {
     await this.release()
   }
 
-  async #release(outcome: Outcome): Promise<void> {
+  async #release(call: Call): Promise<void> {
     this.#renewal.stop()
     // What may have been taken without an answer is being released since then.
     if (!this.decision.answered) return
     this.#to.taken.delete(this.#taken)
-    await this.#to.end(release(this.#to.prefix, [this.key], this.id, outcome), { ttl: this.#renewal.ttl, certain: true })
+    await this.#to.end(call, { ttl: this.#renewal.ttl, certain: true })
   }
 }
 
@@ -92,27 +95,14 @@ export async function acquire(to: Connected, key: string, options: LeaseOptions)
   const { runtime } = to
   const id = runtime.id()
   const question = to.questions.lease(key, id, options)
-  const { signal } = options
-  signal?.throwIfAborted()
-  to.throwIfClosed()
   const asked = runtime.now()
   const ttl = blocked(question.call) + span('ttl', options.ttl)
   // No work was done under it.
   const undone = release(to.prefix, [key], id, options.adapt ? 'IGNORE' : 'OK')
-  const undo = (isGivenUp = false) => void to.end(undone, { ttl, certain: false, isGivenUp })
-  let decision: Decision
-  try {
-    decision = await to.decide(question)
-  } catch (error) {
-    // Given up, or its wait was ended by `close`. It may be granted all the same.
-    if (signal?.aborted || to.isClosed) undo(true)
-    throw error
-  }
-  if (decision.answered && !decision.allowed) throw new Refused(decision)
-  const { error } = decision
+  const undo = (isGivenUp: boolean) => void to.end(undone, { ttl, certain: false, isGivenUp })
+  const decision = await to.take(question, undo)
   // The work does not count on it, so it is released at once.
-  if (error?.maybeSent) undo()
-  if (error !== undefined && !decision.allowed) throw error
+  if (decision.error?.maybeSent) undo(false)
   // A lease begins when it is granted. If that was after a wait, it is not known when.
   const since = question.call.block === undefined ? asked : runtime.now()
   const lease = new Lease(to, key, id, decision, new Renewal(to, key, options.ttl, id, since), options)

@@ -64,10 +64,7 @@ export class Renewal {
 
   async #renewNow(): Promise<void> {
     const sent = this.to.runtime.now()
-    const outcome = await this.to.send(this.#call).then(
-      (reply) => ({ reply }),
-      (error: unknown) => (error instanceof Unavailable || error instanceof CallError ? error : undefined),
-    )
+    const outcome = await this.to.outcome(this.#call)
     // Nothing came of it: the limiter is closed.
     if (outcome !== undefined) this.#heard(outcome, sent)
     if (outcome === undefined || this.isLost || this.#isStopped) return

@@ -1,10 +1,15 @@
-/** Middleware for Express 4 and 5. */
+/** Middleware for Express 4 and 5, and for handshakes of WebSockets on any server of `node:http`. */
 
+import { STATUS_CODES, type IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
+import { checkFunction } from '../call/arguments.js'
+import type { Fields } from '../decide/headers.js'
 import { RateLimitError } from '../errors.js'
+import { ASKS, EXPOSE, isPreflight } from '../gate/cors.js'
 import { endWith } from '../gate/over.js'
 import type { Decision } from '../decide/decision.js'
-import { Gate, type GateOptions, type Refusal, type Spent } from '../gate/gate.js'
+import { Gate, type GateOptions, type Passage, type Refusal, type Spent } from '../gate/gate.js'
 import { stackOf } from '../gate/stack.js'
 
 export { UNLIMITED } from '../gate/gate.js'
@@ -49,7 +54,7 @@ export function ratelimit(options: RateLimitOptions): RequestHandler {
 }
 
 async function limit(gate: Gate<Request>, { onRefused }: RateLimitOptions, req: Request, res: Response, next: NextFunction): Promise<void> {
-  const passage = await gate.enter(req, req.spent, stackOf(req))
+  const passage = await gate.enter(req, req.spent, stackOf(req), { preflight: isPreflight(req.method, req.headers[ASKS]) })
   if (!endWith(res, passage) || !(await passage.turn())) return
   const { refusal, headers, spent, decisions } = passage
   req.spent = spent
@@ -57,9 +62,69 @@ async function limit(gate: Gate<Request>, { onRefused }: RateLimitOptions, req: 
   // Something before has answered already, such as a middleware with a time-out. Headers would be an exception now.
   if (res.headersSent) return next(refusal && new RateLimitError('the request is refused, but its response has begun'))
   const isOwn = refusal !== undefined && onRefused !== undefined
-  for (const [name, value] of Object.entries(isOwn ? refusal.headers : headers)) res.setHeader(name, value)
+  const fields = gate.exposed(isOwn ? refusal.headers : headers, res.getHeader(EXPOSE))
+  for (const [name, value] of Object.entries(fields)) res.setHeader(name, value)
   if (refusal) res.status(refusal.status)
   if (isOwn) await onRefused(req, res, refusal, next)
   else if (refusal) res.end(refusal.body)
   else next()
+}
+
+/** What {@link upgrade} is made of. The rules get the request of the handshake, which Express has not seen. */
+export interface UpgradeOptions extends GateOptions<IncomingMessage> {
+  /** Is told what is wrong, such as a rule. The client gets a 500, or is disconnected by an error of the listener. By default it is logged. */
+  onError?: ((error: unknown, request: IncomingMessage) => void) | undefined
+}
+
+/** Answers a handshake that is admitted. `passage` has its headers and decisions, and the listener counts in its `spent`. */
+export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: Buffer, passage: Passage) => unknown
+
+/**
+ * Limits handshakes of WebSockets. A server of Node.js sends them past Express, as the event `upgrade`.
+ *
+ * ```js
+ * const rules = [{ name: 'sockets', key: clientAddress, limit: new Concurrent(5, '1m') }]
+ * server.on('upgrade', upgrade({ limiter, rules }, (request, socket, head) => wss.handleUpgrade(request, socket, head, serve)))
+ * ```
+ *
+ * A refusal is a plain response, such as a 429 with the headers and the body of {@link ratelimit}. Leases are released and
+ * budgets settled when the socket closes.
+ *
+ * @throws ConfigurationError if a rule is wrong
+ */
+export function upgrade({ onError, ...options }: UpgradeOptions, listener: UpgradeListener): (request: IncomingMessage, socket: Duplex, head: Buffer) => void {
+  const gate = new Gate(options)
+  checkFunction('listener', listener)
+  if (onError !== undefined) checkFunction('onError', onError)
+  const { log } = options.limiter.connected.core
+  return (request, socket, head) => {
+    // Nobody else listens yet, and a client that hangs up is no crash.
+    socket.on('error', () => undefined)
+    shake(gate, listener, request, socket, head).catch((error: unknown) => {
+      answer(socket, 500)
+      if (onError === undefined) log.warn('handshake', `a handshake failed: ${String(error)}`)
+      else onError(error, request)
+    })
+  }
+}
+
+async function shake(gate: Gate<IncomingMessage>, listener: UpgradeListener, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  const passage = await gate.enter(request, undefined, stackOf(request), { websocket: true })
+  if (!endWith(socket, passage) || !(await passage.turn())) return
+  const { refusal, headers } = passage
+  if (refusal) return answer(socket, refusal.status, headers, refusal.body)
+  try {
+    await listener(request, socket, head, passage)
+  } catch (error) {
+    // It may have begun to answer.
+    socket.destroy()
+    throw error
+  }
+}
+
+function answer(socket: Duplex, status: number, headers: Readonly<Fields> = {}, body = ''): void {
+  const fields = Object.entries({ ...headers, Connection: 'close', 'Content-Length': Buffer.byteLength(body) })
+  // The server keeps a socket open that only the client has ended.
+  socket.once('finish', () => socket.destroy())
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`)
 }

@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions } f
 import { shown } from '../call/arguments.js'
 import { ConfigurationError } from '../errors.js'
 import type { RateLimiter } from '../limiter.js'
+import { ASKS, EXPOSE, isPreflight } from '../gate/cors.js'
 import { endWith } from '../gate/over.js'
 import type { Decision } from '../decide/decision.js'
 import { Gate, type GateOptions, type Refusal, type Spent } from '../gate/gate.js'
@@ -87,16 +88,24 @@ function limitBy(options: RouteRateLimit & GateOptions<FastifyRequest>): Limited
   const gate = new Gate(options)
   const { onRefused } = options
   return async (request, reply) => {
-    const passage = await gate.enter(request, request.spent, stackOf(request))
+    const what = { websocket: isHandshake(request), preflight: isPreflight(request.method, request.headers[ASKS]) }
+    const passage = await gate.enter(request, request.spent, stackOf(request), what)
     if (!endWith(reply.raw, passage) || !(await passage.turn())) return reply.hijack()
     const { refusal, headers, spent, decisions } = passage
     Object.assign(request, { spent, decisions })
-    if (refusal === undefined) return void reply.headers(headers)
-    if (onRefused === undefined) return reply.headers(headers).code(refusal.status).send(refusal.body)
-    reply.headers(refusal.headers).code(refusal.status)
+    const isOwn = refusal !== undefined && onRefused !== undefined
+    reply.headers(gate.exposed(isOwn ? refusal.headers : headers, reply.getHeader(EXPOSE)))
+    if (refusal === undefined) return
+    reply.code(refusal.status)
+    if (!isOwn) return reply.send(refusal.body)
     const body = await onRefused(request, reply, refusal)
     return reply.sent ? reply : reply.send(body)
   }
+}
+
+// What @fastify/websocket says, or the server if that plugin was registered later.
+function isHandshake({ ws, raw }: { ws?: boolean | null; raw: object }): boolean {
+  return ws ?? (raw as { upgrade?: boolean }).upgrade ?? false
 }
 
 /** Without the options of `register` itself. */

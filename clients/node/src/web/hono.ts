@@ -1,6 +1,8 @@
 /** Middleware for Hono 4. */
 
+import type { IncomingMessage } from 'node:http'
 import type { Context, MiddlewareHandler } from 'hono'
+import { ASKS, EXPOSE, isPreflight } from '../gate/cors.js'
 import { endWith, type NodeResponse } from '../gate/over.js'
 import type { Decision } from '../decide/decision.js'
 import { Gate, type GateOptions, type Passage, type Refusal, type Spent } from '../gate/gate.js'
@@ -36,7 +38,11 @@ export interface RateLimitOptions extends GateOptions<Context> {
  *
  * A refusal is a 429 with `application/problem+json`, `Retry-After`, `RateLimit-Policy` and `RateLimit`. What is wrong is
  * thrown, for `app.onError`. Leases are released and budgets settled when the response is finished, and when the client
- * hangs up. With `@hono/node-server` that is when the response of Node.js closes, else when its body has been read.
+ * hangs up. With `@hono/node-server` that is when the response of Node.js closes, or the WebSocket, else when its body has
+ * been read.
+ *
+ * Handshakes of WebSockets run the handler of any `GET`, also of one that upgrades nothing. So a rule with `websocket: false` does
+ * not limit what such handlers do. Of a refusal `@hono/node-server` sends the status and the headers, and `@hono/node-ws` a 400.
  *
  * @throws ConfigurationError if a rule is wrong
  */
@@ -44,16 +50,21 @@ export function ratelimit(options: RateLimitOptions): MiddlewareHandler {
   const gate = new Gate(options)
   const { onRefused } = options
   return async (c, next) => {
-    const passage = await gate.enter(c, c.get('spent'), stackOf(c))
+    const { incoming, outgoing } = (c.env ?? {}) as { incoming?: IncomingMessage; outgoing?: NodeResponse }
+    // The handshake of a WebSocket has no response of Node.js. What it takes is kept as long as the socket is open.
+    const node = outgoing ?? incoming?.socket
+    const preflight = isPreflight(c.req.method, c.req.header(ASKS))
+    const passage = await gate.enter(c, c.get('spent'), stackOf(c), { websocket: incoming !== undefined && outgoing === undefined, preflight })
     const { refusal } = passage
-    c.set('decisions', passage.decisions)
-    if (refusal && onRefused) {
-      c.status(refusal.status)
-      for (const [name, value] of Object.entries(refusal.headers)) c.header(name, value)
-      return onRefused(c, refusal)
+    const head = (headers: Refusal['headers']) => {
+      for (const [name, value] of Object.entries(gate.exposed(headers, c.res.headers.get(EXPOSE)))) c.header(name, value)
     }
-    if (refusal) return c.body(refusal.body, refusal.status, passage.headers)
-    const node = (c.env as { outgoing?: NodeResponse } | undefined)?.outgoing
+    c.set('decisions', passage.decisions)
+    if (refusal) {
+      c.status(refusal.status)
+      head(onRefused ? refusal.headers : passage.headers)
+      return onRefused ? onRefused(c, refusal) : c.body(refusal.body)
+    }
     const isThere = node ? endWith(node, passage) : endWithSignal(c.req.raw.signal, passage)
     if (!isThere || !(await passage.turn())) return c.body(null, 503)
     c.set('spent', passage.spent)
@@ -63,7 +74,7 @@ export function ratelimit(options: RateLimitOptions): MiddlewareHandler {
       if (!node) void passage.end()
       throw error
     }
-    for (const [name, value] of Object.entries(passage.headers)) c.header(name, value)
+    head(passage.headers)
     if (!node) c.res = endingWith(c.res, passage, c.req.raw.method)
     return undefined
   }
@@ -82,7 +93,7 @@ function endWithSignal(signal: AbortSignal, passage: Passage): boolean {
 function endingWith(response: Response, passage: Passage, method: string): Response {
   // Hono drops the body of a reply to HEAD: it neither reads nor cancels it.
   if (response.body === null || method === 'HEAD') {
-    void passage.end()
+    void passage.end(response.status)
     return response
   }
   const reader = response.body.getReader()
@@ -91,15 +102,15 @@ function endingWith(response: Response, passage: Passage, method: string): Respo
       try {
         const { done, value } = await reader.read()
         if (!done) return controller.enqueue(value)
-        void passage.end()
+        void passage.end(response.status)
         controller.close()
       } catch (error) {
-        void passage.end()
+        void passage.end(response.status)
         controller.error(error)
       }
     },
     async cancel(reason) {
-      void passage.end()
+      void passage.end(response.status)
       await reader.cancel(reason)
     },
   })

@@ -1,7 +1,4 @@
-/**
- * The way to the server: a connection, time-outs, and queues. It asks {@link Core} and {@link Health} what a reply or its
- * lack means.
- */
+/** The way to the server: a connection, time-outs, and queues. {@link Core} and {@link Node} know what the lack of a reply means. */
 
 import type { Call, Sender } from '../call/call.js'
 import type { Settings } from '../call/settings.js'
@@ -83,10 +80,9 @@ export class Channel implements Sender {
     this.#waits.close()
   }
 
-  /** Ends all connections: at once those of calls that wait in the server, and the others when their calls are over. */
-  close(): Promise<void> {
-    this.endWaits()
-    return this.#link.close()
+  /** Ends all connections. No call may be under way. */
+  close(): void {
+    this.#link.close()
   }
 
   #sent(call: Call, options: SendOptions): Promise<unknown> {
@@ -135,15 +131,9 @@ export class Channel implements Sender {
   }
 
   async #ask(node: Node, call: Call, options: SendOptions): Promise<unknown> {
-    let used = this.#link.take()
+    if (!this.#link.isReady) await this.#link.connected(options.timeout ?? this.settings.timeout, options.signal)
+    const used = this.#link.take()
     try {
-      if (!this.#link.isReady) {
-        await this.#link.connected(options.timeout ?? this.settings.timeout, options.signal)
-        // In this order: a limiter that closes waits as long as any client is used.
-        const before = used
-        used = this.#link.take()
-        this.#link.leave(before)
-      }
       return await this.#askOn(used.client, node, call, options)
     } finally {
       this.#link.leave(used)

@@ -2,7 +2,6 @@
 
 import type { Call, Sender } from '../call/call.js'
 import { ConfigurationError } from '../errors.js'
-import { everywhere, goesEverywhere } from './everywhere.js'
 import { longest } from './waits.js'
 
 /** What is used of `Redis` of ioredis. */
@@ -77,11 +76,11 @@ export class IoredisClusterSender implements Sender {
   }
 
   async send(call: Call): Promise<unknown> {
-    if (!goesEverywhere(call)) return sendCommand(this.cluster, call)
+    if (!call.goesEverywhere) return sendCommand(this.cluster, call)
     const [name = '', ...args] = call.words
     // Until then not all nodes are known.
     if (this.cluster.status !== 'ready') await this.cluster.call('PING')
-    return everywhere(this.cluster.nodes('master'), (node) => node.call(name, ...args))
+    return (await Promise.all(this.cluster.nodes('master').map((node) => node.call(name, ...args))))[0]
   }
 }
 
@@ -95,7 +94,7 @@ export class IoredisClusterSender implements Sender {
  * `Command` is exported, but the application's copy cannot be imported from here. `call` makes one of that copy's class and
  * passes it to `sendCommand` of its `this`. So `call` gets a `this` that returns it.
  */
-async function sendCommand(redis: Ioredis | IoredisCluster, call: Call): Promise<unknown> {
+export async function sendCommand(redis: Ioredis | IoredisCluster, call: Call): Promise<unknown> {
   const taker = redis as unknown as Taker
   const catcher = { options: {}, sendCommand: (command: Command) => command }
   const command = Reflect.apply(taker.call, catcher, [...call.words]) as unknown as Partial<Command>

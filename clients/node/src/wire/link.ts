@@ -23,12 +23,9 @@ export class Link {
   readonly #usable: Promise<void>
   #used: Used
   #next: OwnClient | undefined
-  // Those that use any client.
-  #calls = 0
   #isReady = false
   #renewed = -RENEWAL
   #isClosed = false
-  #ended: () => void = () => {}
 
   /**
    * @param connect - opens a connection
@@ -75,17 +72,14 @@ export class Link {
 
   /** Uses the client as it is now, which stays open until {@link leave}. */
   take(): Used {
-    this.#calls += 1
     this.#used.calls += 1
     return this.#used
   }
 
   /** Uses it no more. */
   leave(used: Used): void {
-    this.#calls -= 1
     used.calls -= 1
     if (used.calls === 0 && used !== this.#used) used.client.close()
-    if (this.#calls === 0) this.#ended()
   }
 
   /**
@@ -101,19 +95,14 @@ export class Link {
     this.#next = next
     const cancel = this.runtime.later(this.connectTimeout * 2, () => this.#giveUp(next))
     next.ready
-      .then(
-        () => this.#takeOver(next),
-        () => this.#giveUp(next),
-      )
+      .then(() => this.#takeOver(next), () => this.#giveUp(next))
       .finally(cancel)
   }
 
-  /** Ends all connections when the calls that use them are over. */
-  async close(): Promise<void> {
-    if (this.#isClosed) return
+  /** Ends all connections. */
+  close(): void {
     this.#isClosed = true
     this.#next?.close()
-    if (this.#calls > 0) await new Promise<void>((resolve) => (this.#ended = resolve))
     this.client.close()
   }
 

@@ -8,7 +8,7 @@ import { NoReply } from '../decide/failure.js'
 import { prefixOf } from './node-redis.js'
 import type { NodeRedis, NodeRedisPool, NodeRedisSentinel } from './node-redis.js'
 import { OwnNodeRedis } from './node-redis-own.js'
-import type { Line, OwnClient, OwnSettings } from './own.js'
+import { Own, quiet, type Line, type OwnSettings } from './own.js'
 
 /** A client that is asked for its server. */
 export interface Source {
@@ -46,58 +46,45 @@ export function ofSentinel(sentinel: NodeRedisSentinel): Source {
 const LOOK = 50
 
 /** Connections for a client of this kind. */
-export class OwnFoundNodeRedis implements OwnClient {
-  readonly isCluster = false
-  readonly name: string
-  readonly keyPrefix: string
-  readonly sendsLater = false
+export class OwnFoundNodeRedis extends Own {
   readonly ready: Promise<void>
-  readonly primaries = 1
-  readonly owners = []
-  readonly moves: boolean
   readonly moved: Promise<void>
   readonly #unwatch: (() => void) | undefined
   #found: OwnNodeRedis | undefined
-  #lastError: unknown
   #isClosed = false
 
-  constructor(private readonly source: Source, private readonly settings: OwnSettings) {
-    this.name = source.name
-    this.keyPrefix = source.keyPrefix
-    this.moves = source.watch !== undefined
+  constructor(private readonly source: Source, settings: OwnSettings) {
+    super(source.name, { keyPrefix: source.keyPrefix, send: async (call) => this.#known.send(call) }, settings)
     let moved = () => {}
     this.moved = new Promise((resolve) => (moved = resolve))
     this.#unwatch = source.watch?.(() => this.#found !== undefined && moved())
     const { runtime, connectTimeout } = settings
-    this.ready = new Promise((resolve, reject) => {
-      const cancel = runtime.later(connectTimeout, () => reject(this.#lastError))
-      void this.#find().then(resolve, reject).finally(cancel)
-    })
-    this.ready.catch(() => undefined)
+    this.ready = quiet(
+      new Promise((resolve, reject) => {
+        const cancel = runtime.later(connectTimeout, () => reject(this.coming.lastError))
+        void this.#find().then(resolve, reject).finally(cancel)
+      }),
+    )
   }
 
-  get lastError(): unknown {
-    return this.#found === undefined ? this.#lastError : this.#found.lastError
+  override get moves(): boolean {
+    return this.source.watch !== undefined
   }
 
-  again(): Promise<void> | undefined {
-    return this.#found?.again()
+  override get lastError(): unknown {
+    return this.#found === undefined ? this.coming.lastError : this.#found.lastError
+  }
+
+  override again(key: string | undefined): Promise<void> | undefined {
+    return this.#found?.again(key)
   }
 
   drop(key: string | undefined, error: Error): boolean {
     return this.#found?.drop(key, error) ?? false
   }
 
-  async send(call: Call): Promise<unknown> {
-    return this.#known.send(call)
-  }
-
   async line(call: Call, signal: AbortSignal, address?: string): Promise<Line> {
     return this.#known.line(call, signal, address)
-  }
-
-  owner(): undefined {
-    return undefined
   }
 
   close(): void {
@@ -120,7 +107,7 @@ export class OwnFoundNodeRedis implements OwnClient {
         this.#found = new OwnNodeRedis(client, this.settings)
         return await this.#found.ready
       } catch (error) {
-        this.#lastError = error
+        this.coming.lastError = error
         if (this.#found !== undefined) throw error
       }
       await new Promise<void>((resolve) => this.settings.runtime.later(LOOK, resolve))

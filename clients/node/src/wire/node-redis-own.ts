@@ -3,7 +3,7 @@
 import { setMaxListeners } from 'node:events'
 import type { Call } from '../call/call.js'
 import { backoff, reconnection } from './backoff.js'
-import { CLUSTER, Coming, type Line, type OwnClient, type OwnSettings } from './own.js'
+import { CLUSTER, Coming, opened, Own, quiet, type Line, type OwnSettings } from './own.js'
 import { NodeRedisClusterSender, NodeRedisSender, parts } from './node-redis.js'
 import type { NodeRedis, NodeRedisCluster, Options } from './node-redis.js'
 import { hostAndPort, slot } from './slots.js'
@@ -46,75 +46,51 @@ function settled(options: Options | undefined, { connectTimeout }: OwnSettings, 
 const PER_CALL = { timeout: undefined, typeMapping: {} }
 
 /** Connections for a client of this kind. */
-export class OwnNodeRedis extends NodeRedisSender implements OwnClient {
-  readonly isCluster = false
-  readonly name: string
-  readonly sendsLater = false
+export class OwnNodeRedis extends Own {
   readonly ready: Promise<void>
-  readonly primaries = 1
-  readonly owners = []
-  readonly moves = false
-  readonly #coming: Coming
-  readonly #own: Made
+  readonly #redis: Made
   readonly #life: Life
 
-  constructor(original: NodeRedis, private readonly settings: OwnSettings) {
+  constructor(original: NodeRedis, settings: OwnSettings) {
     const lives = life((attempt) => reconnection(settings.runtime, attempt))
-    const own = original.duplicate({
-      ...settled(original.options as Options | undefined, settings, lives),
-      commandOptions: PER_CALL,
-    }) as Made
-    super(own, PER_CALL)
-    this.name = addressOf(original)
-    this.#own = own
+    const redis = made(original, settings, lives)
+    super(addressOf(original), new NodeRedisSender(redis, PER_CALL), settings)
+    this.#redis = redis
     this.#life = lives
-    this.#coming = coming(own)
-    this.ready = new Promise((resolve, reject) => {
-      own.once('ready', () => resolve())
-      own.once('error', reject)
-      own.connect().catch(reject)
-    })
-    this.ready.catch(() => undefined)
-  }
-
-  get lastError(): unknown {
-    return this.#coming.lastError
-  }
-
-  again(): Promise<void> | undefined {
-    return this.#coming.again
+    follow(redis, this.coming)
+    this.ready = quiet(
+      new Promise((resolve, reject) => {
+        redis.once('ready', () => resolve())
+        redis.once('error', reject)
+        redis.connect().catch(reject)
+      }),
+    )
   }
 
   drop(_: string | undefined, error: Error): boolean {
-    return anew(this.#own, this.#coming, error)
+    return anew(this.#redis, this.coming, error)
   }
 
   line(_: Call, signal: AbortSignal, address?: string): Promise<Line> {
-    return open(this.#own, this.settings, signal, address)
-  }
-
-  owner(): undefined {
-    return undefined
+    return open(this.#redis, this.settings, signal, address)
   }
 
   close(): void {
-    destroy(this.#own)
+    destroy(this.#redis)
     this.#life.end.abort()
   }
 }
 
 /** Connections for a client of this kind. */
-export class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnClient {
-  readonly isCluster = true
-  readonly name = CLUSTER
-  readonly sendsLater = true
+export class OwnNodeRedisCluster extends Own {
+  override readonly isCluster = true
+  override readonly sendsLater = true
   readonly ready: Promise<void>
-  lastError: unknown
   readonly #own: MadeCluster
-  readonly #coming = new WeakMap<NodeRedis, Coming>()
+  readonly #nodes = new WeakMap<NodeRedis, Coming>()
   readonly #life: Life
 
-  constructor(original: NodeRedisCluster, private readonly settings: OwnSettings) {
+  constructor(original: NodeRedisCluster, settings: OwnSettings) {
     const { defaults } = parts(original)._options ?? {}
     const lives = life((attempt) => reconnection(settings.runtime, attempt))
     const own = original.duplicate({
@@ -126,24 +102,19 @@ export class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnCl
       // Else it would be offline as long as one node is silent. So the nodes are connected below.
       minimizeConnections: true,
     }) as MadeCluster
-    super(own, PER_CALL)
+    super(CLUSTER, new NodeRedisClusterSender(own, PER_CALL), settings)
     this.#own = own
     this.#life = lives
-    own.on('error', (error) => (this.lastError = error))
-    own.on('node-error', (error) => (this.lastError = error))
+    for (const event of ['error', 'node-error'] as const) own.on(event, (error) => (this.coming.lastError = error))
     this.ready = this.#connect()
     this.ready.catch(() => this.#again(0))
   }
 
-  get primaries(): number {
+  override get primaries(): number {
     return this.#own.masters.length
   }
 
-  get moves(): boolean {
-    return this.primaries > 1
-  }
-
-  get owners(): string[] {
+  override get owners(): string[] {
     return parts(this.#own).masters.map((node) => node.address)
   }
 
@@ -157,7 +128,7 @@ export class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnCl
     return open(client, this.settings, signal, named === undefined ? address : undefined)
   }
 
-  again(key: string | undefined): Promise<void> | undefined {
+  override again(key: string | undefined): Promise<void> | undefined {
     return this.#node(key)?.known.again
   }
 
@@ -169,12 +140,12 @@ export class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnCl
   #node(key: string | undefined): { client: Made; known: Coming } | undefined {
     const client = key === undefined ? undefined : parts(this.#own).slots[slot(key)]?.master.client
     if (client === undefined) return undefined
-    const known = this.#coming.get(client) ?? coming(client as Made)
-    this.#coming.set(client, known)
+    const known = this.#nodes.get(client) ?? follow(client as Made, new Coming(client.isReady))
+    this.#nodes.set(client, known)
     return { client: client as Made, known }
   }
 
-  owner(key: string): string | undefined {
+  override owner(key: string): string | undefined {
     return parts(this.#own).slots[slot(key)]?.master.address
   }
 
@@ -189,7 +160,7 @@ export class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnCl
     await this.#own.connect()
     const { masters, replicas = [], nodeClient } = parts(this.#own)
     await Promise.all([...masters, ...replicas].map((node) => Reflect.apply(nodeClient, this.#own, [node])))
-    this.lastError = undefined
+    this.coming.lastError = undefined
   }
 
   // Unlike a plain client, that of a cluster gives up if no node answers.
@@ -218,29 +189,21 @@ function seeds(cluster: NodeRedisCluster, { connectTimeout }: OwnSettings): obje
   }))
 }
 
-async function open(redis: NodeRedis, settings: OwnSettings, signal: AbortSignal, address?: string): Promise<Line> {
-  const at = address === undefined ? {} : hostAndPort(address)
-  const { again, end } = life(() => false)
-  const own = redis.duplicate({
-    ...settled(redis.options as Options | undefined, settings, { again, end }, at),
-    commandOptions: PER_CALL,
-  }) as Made
+function made(original: NodeRedis, settings: OwnSettings, lives: Life, at?: object): Made {
+  return original.duplicate({ ...settled(original.options as Options | undefined, settings, lives, at), commandOptions: PER_CALL }) as Made
+}
+
+function open(redis: NodeRedis, settings: OwnSettings, signal: AbortSignal, address?: string): Promise<Line> {
+  const lives = life(() => false)
+  const own = made(redis, settings, lives, address === undefined ? {} : hostAndPort(address))
   // Version 5 forgets a call if the connection ends before it is written.
-  const lost = new Promise<never>((_, reject) => own.on('error', reject))
-  lost.catch(() => undefined)
+  const lost = quiet(new Promise<never>((_, reject) => own.on('error', reject)))
+  const sender = new NodeRedisSender(own, PER_CALL)
   const close = () => {
     destroy(own)
-    end.abort()
+    lives.end.abort()
   }
-  signal.addEventListener('abort', close, { once: true })
-  try {
-    await own.connect()
-  } catch (error) {
-    close()
-    throw error
-  }
-  const sender = new NodeRedisSender(own, PER_CALL)
-  return { send: (call) => Promise.race([sender.send(call), lost]), close }
+  return opened({ connect: () => own.connect(), send: (call) => Promise.race([sender.send(call), lost]), close }, signal)
 }
 
 function addressOf({ options }: NodeRedis): string {
@@ -249,8 +212,7 @@ function addressOf({ options }: NodeRedis): string {
   return path ?? `${host}:${port}`
 }
 
-function coming(redis: Made): Coming {
-  const known = new Coming(redis.isReady)
+function follow(redis: Made, known: Coming): Coming {
   redis.on('error', (error) => known.down(error))
   redis.on('ready', () => known.up())
   return known

@@ -1,7 +1,6 @@
 /** Calls on a client of node-redis. */
 
 import type { Call, Sender } from '../call/call.js'
-import { everywhere, goesEverywhere } from './everywhere.js'
 
 /** What is used of `createClient()` of node-redis. */
 export interface NodeRedis {
@@ -121,7 +120,7 @@ export class NodeRedisClusterSender implements Sender {
     if (key !== undefined) return this.cluster.sendCommand(key, call.readonly, call.words, options)
     const { masters } = parts(this.cluster)
     const send = async (node: Node) => (await parts(this.cluster).nodeClient(node)).sendCommand(call.words, options)
-    if (goesEverywhere(call)) return everywhere(masters, send)
+    if (call.goesEverywhere) return (await Promise.all(masters.map(send)))[0]
     // It is about its node, and a primary has more to say than a replica. They take turns.
     const node = masters[(this.#next += 1) % masters.length]
     return node === undefined ? this.cluster.sendCommand(undefined, false, call.words, options) : send(node)

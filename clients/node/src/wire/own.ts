@@ -1,4 +1,4 @@
-/** Connections of the package's own. */
+/** Connections of the package's own, and what they have in common. A file for each library has the rest. */
 
 import type { Call, Sender } from '../call/call.js'
 import type { Runtime } from '../runtime.js'
@@ -18,6 +18,18 @@ export const CLUSTER = 'the cluster'
 export interface Line {
   send(call: Call): Promise<unknown>
   close(): void
+}
+
+/** Opens a line. `signal` ends the attempt. */
+export async function opened(line: Line & { connect(): Promise<unknown> }, signal: AbortSignal): Promise<Line> {
+  signal.addEventListener('abort', () => line.close(), { once: true })
+  try {
+    await line.connect()
+  } catch (error) {
+    line.close()
+    throw error
+  }
+  return line
 }
 
 /** A connection that ends and is made again. */
@@ -68,9 +80,14 @@ export class Coming {
 
 function deferred(): { promise: Promise<void>; resolve(): void; reject(error: unknown): void } {
   let [resolve, reject] = [() => {}, (_: unknown) => {}]
-  const promise = new Promise<void>((...both) => ([resolve, reject] = both))
-  promise.catch(() => undefined)
+  const promise = quiet(new Promise<void>((...both) => ([resolve, reject] = both)))
   return { promise, resolve, reject }
+}
+
+/** A promise whose failure need not be heard. */
+export function quiet<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined)
+  return promise
 }
 
 /** A connection that belongs to the package. */
@@ -110,4 +127,50 @@ export interface OwnClient extends Sender {
   /** The names of the primaries, as far as they are known. None unless it is a cluster. */
   readonly owners: readonly string[]
   close(): void
+}
+
+/** What all of them do alike. For a cluster the getters are others. */
+export abstract class Own implements OwnClient {
+  abstract readonly ready: Promise<void>
+  readonly isCluster: boolean = false
+  readonly sendsLater: boolean = false
+  protected readonly coming = new Coming()
+
+  constructor(readonly name: string, private readonly sender: Pick<OwnClient, 'keyPrefix' | 'send'>, protected readonly settings: OwnSettings) {}
+
+  get keyPrefix(): string {
+    return this.sender.keyPrefix
+  }
+
+  get lastError(): unknown {
+    return this.coming.lastError
+  }
+
+  get primaries(): number {
+    return 1
+  }
+
+  get owners(): readonly string[] {
+    return []
+  }
+
+  get moves(): boolean {
+    return this.primaries > 1
+  }
+
+  owner(_: string): string | undefined {
+    return undefined
+  }
+
+  again(_: string | undefined): Promise<void> | undefined {
+    return this.coming.again
+  }
+
+  send(call: Call, signal?: AbortSignal): Promise<unknown> {
+    return this.sender.send(call, signal)
+  }
+
+  abstract drop(key: string | undefined, error: Error): boolean
+  abstract line(call: Call, signal: AbortSignal, address?: string): Promise<Line>
+  abstract close(): void
 }

@@ -7,7 +7,7 @@ import { policyWord, withId } from '../call/questions.js'
 import { limiterOf, type LimiterLike } from '../call/rate.js'
 import { CallError, ConfigurationError, Unavailable } from '../errors.js'
 import { isMisconfigured } from '../decide/failure.js'
-import type { Channel } from './channel.js'
+import type { Channel, SendOptions } from './channel.js'
 
 /** What is checked. */
 export interface ReadyOptions {
@@ -41,7 +41,11 @@ export class Readiness {
   readonly #rules: Named[] = []
 
   /** @param prefix - stands before each key */
-  constructor(private readonly channel: Channel, private readonly prefix: string) {}
+  constructor(
+    private readonly channel: Channel,
+    private readonly prefix: string,
+    private readonly send: (call: Call, options: SendOptions) => Promise<unknown>,
+  ) {}
 
   /** Adds rules, which are checked with all else. */
   add(rules: readonly Named[]): void {
@@ -106,7 +110,7 @@ export class Readiness {
 
   async #send(call: Call, what: string): Promise<void> {
     try {
-      await this.channel.send(call, { timeout: Math.max(TIMEOUT, this.channel.settings.timeout) })
+      await this.send(call, { timeout: Math.max(TIMEOUT, this.channel.settings.timeout) })
     } catch (error) {
       if (error instanceof Unavailable && isMisconfigured(error)) {
         const { kind, reason } = error

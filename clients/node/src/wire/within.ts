@@ -62,10 +62,7 @@ export function within<T>(runtime: Runtime, work: Promise<T>, { ms, signal, late
     // Many calls may share a signal. Node.js would warn of more than ten.
     if (signal instanceof EventTarget) setMaxListeners(0, signal)
     signal?.addEventListener('abort', abort, { once: true })
-    work.then(
-      (value) => end(() => resolve(value)),
-      (error: unknown) => end(() => reject(error as Error)),
-    )
+    work.then((value) => end(() => resolve(value)), (error: unknown) => end(() => reject(error as Error)))
     if (signal?.aborted) abort()
   })
 }

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self
 
-from .call import endings, questions
+from .call import calls, endings, questions
 from .call.adapt import Adapt, Drops
 from .call.call import Call, OpenOrClosed
 from .call.errors import ConfigurationError
 from .call.limit import LimiterLike, LimitLike, is_policy
 from .call.manner import Manner, bound
+from .call.steady import HOLD
 from .call.values import Duration, Key, Seconds, check_duration
+from .commands import AsyncCommands
 from .decide.breaker import Breaker
 from .decide.core import Fail
 from .decide.decision import AskDecision, Decision, MultiDecision
 from .decide.hooks import OnDecision, OnError
 from .decide.refusals import RefusalCache
-from .local.checked import HOLD
+from .decide.replies import help_
 from .local.local import AsyncLocal, AsyncLocals
 from .runtime import AsyncRuntime
 from .taken.charge import Charge
@@ -24,18 +28,20 @@ from .taken.connected import AsyncConnected
 from .taken.endings import Ending
 from .taken.hold import AsyncBudget
 from .taken.lease import AsyncLease
-from .taken.reset import resetting
 from .wire.clients import AsyncClient
 from .wire.ready import checks_of, readying
 from .wire.source import WAITS
 
 
-class AsyncRateLimiter(AsyncConnected):
+class AsyncRateLimiter:
     """Asks limits, and decides what happens if the server does not answer.
 
     It takes address, credentials and `max_connections` of the given client, and has connections of its own: with a short
     time-out and without retries, since a lost call may have been charged. Calls that wait in the server do not count among
     `max_connections`, which is 50 by default. It is an asynchronous context manager.
+
+    A method raises a `ConfigurationError` if a value is wrong, and a `CallError` if the server rejects the call, as for a key of
+    another type or without such a policy.
 
     Args:
         redis: A client of redis.asyncio, plain or of a cluster.
@@ -51,7 +57,9 @@ class AsyncRateLimiter(AsyncConnected):
         max_waits: How many calls wait in the servers at once, each on a connection of its own. A further one has no answer.
         on_decision: Called with each counted decision and an `Asked`: the command, the key and the seconds. It must not wait.
         on_error: Called with each `Unavailable` and `CallError`, those of calls in the background too. It must not wait.
-        runtime: Clock, timers, ids and connections, for tests.
+
+    Attributes:
+        commands: The raw commands, on the limiter's connections. Errors are those of redis-py.
 
     Raises:
         ConfigurationError: A value is wrong.
@@ -71,14 +79,32 @@ class AsyncRateLimiter(AsyncConnected):
         max_waits: int = WAITS,
         on_decision: OnDecision | None = None,
         on_error: OnError | None = None,
-        runtime: AsyncRuntime | None = None,
     ) -> None:
-        super().__init__(
-            redis, prefix, fail, timeout, connect_timeout, breaker, cache, read_from_replicas, max_waits, runtime
-        )
-        self.core.hooks.on_decision += [] if on_decision is None else [on_decision]
-        self.core.hooks.on_error += [] if on_error is None else [on_error]
-        self._locals = AsyncLocals(self)
+        more = breaker, cache, read_from_replicas, max_waits, self._runtime()
+        self._connected = AsyncConnected(redis, prefix, fail, timeout, connect_timeout, *more)
+        self._core = self._connected.core
+        self._core.hooks.on_decision += [] if on_decision is None else [on_decision]
+        self._core.hooks.on_error += [] if on_error is None else [on_error]
+        self._locals = AsyncLocals(self._connected)
+        self.commands = AsyncCommands(self._connected, prefix)
+
+    def _runtime(self) -> AsyncRuntime:
+        """Returns clock, timers, ids and connections. Tests have their own."""
+        return AsyncRuntime()
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What has happened so far.
+
+        `asked` is the number of decisions, of which were `allowed` and `refused` by the server or by the cache
+        (`cached`) or from memory (`answered_locally`), and `failed_open`, `failed_closed`, `insured_allowed` and
+        `insured_refused` without an answer. `unavailable` is the number of calls without an
+        answer, `wrong_calls` of those with an error reply. `misconfigured` counts what had no answer because
+        the credentials are wrong or the module is missing. `breaker_opened`, `leases_lost` and `releases_retried` say what
+        went on besides. `releases_retried` counts settlements too. Local limits have made `fetches`, which granted
+        `fetched`, of which they have `forgotten` what was not spent in time.
+        """
+        return self._core.counters.snapshot()
 
     async def limit(
         self,
@@ -106,20 +132,15 @@ class AsyncRateLimiter(AsyncConnected):
             partial: Whether as much is charged as fits. `granted` says how much that is.
             force: Whether the cost is charged in any case, so that the limit may be exceeded.
             reserve: Whether the cost is booked ahead: True, or the longest time ahead. `retry_after` says when to begin.
-            hold: An id and a ttl, under which what is charged is held until it is settled.
+            hold: An id for each piece of work and a ttl, under which what is charged is held until it is settled.
             timeout: The seconds after which this call is given up, in place of the limiter's.
             fail: What is decided without an answer, in place of the limiter's.
             tenant: Who shares the limit fairly with other tenants while they wait.
             weight: The share of the tenant (1 to 1000). Without it the tenant keeps the one that it has, at first 1.
-
-        Raises:
-            ConfigurationError: A value is wrong.
-            CallError: The server rejects the call, as for a key of another type.
         """
         manner = Manner(partial, force, reserve)
-        question = questions.limit(self.prefix, key, limiter, cost, wait, hold, manner, tenant, weight)
-        bound(question.call, timeout, fail)
-        return await self._decide(question, Decision)
+        question = questions.limit(self._connected.prefix, key, limiter, cost, wait, hold, manner, tenant, weight)
+        return await self._connected.decide(question, Decision, timeout, fail)
 
     async def limits(
         self,
@@ -141,17 +162,11 @@ class AsyncRateLimiter(AsyncConnected):
             cost: How much the request takes of limits without a cost of their own.
             wait: How long to wait in the server until the request is admitted.
             force: Whether the cost is charged in any case, so that limits may be exceeded.
-            hold: An id and a ttl, under which what is charged is held until it is settled.
-            timeout: The seconds after which this call is given up, in place of the limiter's.
-            fail: What is decided without an answer, in place of the limiter's.
-
-        Raises:
-            ConfigurationError: A value is wrong.
-            CallError: The server rejects the call.
+            hold: An id for each piece of work and a ttl, under which what is charged is held until it is settled.
+            timeout, fail: As of `limit`.
         """
-        question = questions.limits(self.prefix, keys, limits, cost, wait, hold, force)
-        bound(question.call, timeout, fail)
-        return await self._decide(question, MultiDecision)
+        question = questions.limits(self._connected.prefix, keys, limits, cost, wait, hold, force)
+        return await self._connected.decide(question, MultiDecision, timeout, fail)
 
     async def ask(
         self,
@@ -181,21 +196,13 @@ class AsyncRateLimiter(AsyncConnected):
             full: Whether the decision has the answer of each limit.
             wait: How long to wait in the server until the request is admitted.
             force: Whether the cost is charged in any case, so that limits may be exceeded.
-            hold: An id and a ttl, under which what is charged is held until it is settled.
-            timeout: The seconds after which this call is given up, in place of the limiter's.
-            fail: What is decided without an answer, in place of the limiter's.
-            tenant: Who shares the limit fairly with other tenants while they wait.
-            weight: The share of the tenant (1 to 1000). Without it the tenant keeps the one that it has, at first 1.
-
-        Raises:
-            ConfigurationError: A value is wrong.
-            CallError: The server rejects the call, as without such a policy.
+            hold: An id for each piece of work and a ttl, under which what is charged is held until it is settled.
+            timeout, fail, tenant, weight: As of `limit`.
         """
         question = questions.ask(
-            self.prefix, key, policy, cost, lease_id, keys, full, wait, hold, force, tenant, weight
+            self._connected.prefix, key, policy, cost, lease_id, keys, full, wait, hold, force, tenant, weight
         )
-        bound(question.call, timeout, fail)
-        return await self._decide(question, AskDecision)
+        return await self._connected.decide(question, AskDecision, timeout, fail)
 
     async def peek(
         self,
@@ -216,22 +223,44 @@ class AsyncRateLimiter(AsyncConnected):
             cost: How much the request would take.
             lease_id: The id of a lease, for policies with leases. A `Concurrent` has its own.
             keys: The keys 2, 3 and so on, for policies with limits on them.
+            timeout, fail: As of `limit`.
+        """
+        if is_policy(limiter_or_policy):
+            question = questions.peek_policy(self._connected.prefix, key, limiter_or_policy, cost, lease_id, keys)
+            return await self._connected.decide(question, AskDecision, timeout, fail)
+        if lease_id is not None or keys:
+            raise ConfigurationError("only a policy has a lease_id and more keys")
+        question = questions.peek(self._connected.prefix, key, limiter_or_policy, cost)
+        return await self._connected.decide(question, Decision, timeout, fail)
+
+    async def explain(
+        self,
+        key: Key,
+        limiter_or_policy: LimiterLike,
+        cost: int = 1,
+        *,
+        lease_id: str | None = None,
+        keys: Sequence[Key] = (),
+        timeout: Seconds | None = None,
+    ) -> list[str]:
+        """Returns in sentences what `limit` or `ask` would return now, and why. They are for people, and may change.
+
+        Args:
+            key: The key.
+            limiter_or_policy: A limiter, a rate, or the name of a policy.
+            cost: How much the request would take.
+            lease_id: The id of a lease, for policies with leases. A `Concurrent` has its own.
+            keys: The keys 2, 3 and so on, for policies with limits on them.
             timeout: The seconds after which this call is given up, in place of the limiter's.
-            fail: What is decided without an answer, in place of the limiter's.
 
         Raises:
             ConfigurationError: A value is wrong.
             CallError: The server rejects the call.
+            Unavailable: There is no answer, whatever `fail` says.
         """
-        if is_policy(limiter_or_policy):
-            question = questions.peek_policy(self.prefix, key, limiter_or_policy, cost, lease_id, keys)
-            bound(question.call, timeout, fail)
-            return await self._decide(question, AskDecision)
-        if lease_id is not None or keys:
-            raise ConfigurationError("only a policy has a lease_id and more keys")
-        question = questions.peek(self.prefix, key, limiter_or_policy, cost)
-        bound(question.call, timeout, fail)
-        return await self._decide(question, Decision)
+        call = questions.explain(self._connected.prefix, key, limiter_or_policy, cost, lease_id, keys)
+        bound(call, timeout, None)
+        return help_(await self._connected.ask(call))
 
     async def refund(
         self,
@@ -248,16 +277,10 @@ class AsyncRateLimiter(AsyncConnected):
             key: The key.
             limiter: The limiter or the rate that was charged. Leases and turns are not given back in this way.
             cost: How much is given back.
-            timeout: The seconds after which this call is given up, in place of the limiter's.
-            fail: What is decided without an answer, in place of the limiter's.
-
-        Raises:
-            ConfigurationError: A value is wrong.
-            CallError: The server rejects the call.
+            timeout, fail: As of `limit`.
         """
-        question = questions.refund(self.prefix, key, limiter, cost)
-        bound(question.call, timeout, fail)
-        return await self._decide(question, Decision)
+        question = questions.refund(self._connected.prefix, key, limiter, cost)
+        return await self._connected.decide(question, Decision, timeout, fail)
 
     async def reset(self, key: Key) -> bool:
         """Deletes a key of the module with all its limits. Returns whether there was one.
@@ -266,7 +289,10 @@ class AsyncRateLimiter(AsyncConnected):
             CallError: The key is of another type.
             Unavailable: There is no answer, whatever `fail` says.
         """
-        return await self.run(resetting(self.prefix, key))
+        look = calls.info(self._connected.prefix, key)
+        if await self._connected.ask(look) is None:  # an error if the key is of another type
+            return False
+        return await self._connected.ask(Call(["UNLINK", *look.keys], look.keys)) == 1
 
     def local(self, key: Key, limit: LimiterLike, hold: Duration = HOLD, *, processes: int) -> AsyncLocal:
         """Returns a limit that this process answers from memory. The same arguments return the same one.
@@ -313,10 +339,7 @@ class AsyncRateLimiter(AsyncConnected):
             renew: Whether the lease is renewed in the background every third of its ttl.
             reserved: How much of the capacity is only for critical leases.
             critical: Whether the lease may take what is reserved.
-            timeout: The seconds after which this call is given up, in place of the limiter's.
-            fail: What is decided without an answer, in place of the limiter's.
-            tenant: Who shares the limit fairly with other tenants while they wait.
-            weight: The share of the tenant (1 to 1000). Without it the tenant keeps the one that it has, at first 1.
+            timeout, fail, tenant, weight: As of `limit`.
             on_lost: Called once if the lease is lost while it is held: the `set` of an event, or the `cancel` of a task. For threads
                 it is called in a thread of the limiter.
             adapt: Whether the limit finds itself from how the work ends, at most `capacity`. Without `drops`, `slow` or
@@ -332,7 +355,7 @@ class AsyncRateLimiter(AsyncConnected):
             CallError: On entering: the call is wrong.
         """
         bounds = wait, cost, renew, reserved, critical, timeout, fail, tenant, weight, on_lost, adapt, drops
-        return AsyncLease(self, key, capacity, ttl, *bounds)
+        return AsyncLease(self._connected, key, capacity, ttl, *bounds)
 
     def budget(
         self, key: Key, limiter_or_policy: LimiterLike, ttl: Duration = "10m", *, keys: Sequence[Key] = ()
@@ -345,7 +368,8 @@ class AsyncRateLimiter(AsyncConnected):
             ttl: For how long an estimate can be settled: longer than the longest work. After it the estimate stands.
             keys: The keys 2, 3 and so on, for policies with limits on them.
         """
-        return AsyncBudget(self, Charge(self.core, self.prefix, key, limiter_or_policy, ttl, keys))
+        charge = Charge(self._core, self._connected.prefix, key, limiter_or_policy, ttl, keys)
+        return AsyncBudget(self._connected, charge)
 
     async def release(self, keys: Sequence[Key], id: str, within: Duration, *, certain: bool = True) -> None:
         """Releases leases of one id that `limit`, `limits` or `ask` took. Without an answer it is repeated in the background.
@@ -356,7 +380,7 @@ class AsyncRateLimiter(AsyncConnected):
             within: The longest ttl of the leases, after which the server ends them by itself.
             certain: Whether they were surely taken. Else they may still be, so that it is repeated until it ended one.
         """
-        await self._end(endings.release(self.prefix, keys, id), within, certain)
+        await self._end(endings.release(self._connected.prefix, keys, id), within, certain)
 
     async def settle(
         self,
@@ -378,7 +402,7 @@ class AsyncRateLimiter(AsyncConnected):
             cost: The actual cost of limits without a cost of their own.
             certain: Whether it was surely held. Else it may still be, so that it is repeated until it settled something.
         """
-        await self._end(endings.settlement(self.prefix, keys, limits, id, cost), within, certain)
+        await self._end(endings.settlement(self._connected.prefix, keys, limits, id, cost), within, certain)
 
     async def settle_ask(
         self,
@@ -404,7 +428,7 @@ class AsyncRateLimiter(AsyncConnected):
             keys: The keys 2, 3 and so on, for policies with limits on them.
             certain: Whether it was surely held. Else it may still be, so that it is repeated until it settled something.
         """
-        await self._end(endings.ask_settlement(self.prefix, key, policy, id, cost, lease_id, keys), within, certain)
+        await self._end(endings.ask_settlement(self._connected.prefix, key, policy, id, cost, lease_id, keys), within, certain)
 
     async def ready(self, *limits: LimitLike, policies: Sequence[str] = (), required: bool = False) -> bool:
         """Asks the server whether limits, policies and the rules of this limiter's gates are right. Nothing is charged.
@@ -423,9 +447,27 @@ class AsyncRateLimiter(AsyncConnected):
             ConfigurationError: The module is not loaded, or a limit, a rule or a policy is wrong.
             Unavailable: There is no answer, and `required` is True.
         """
-        checks = checks_of(limits, [check for gate in self.gates for check in gate()], policies)
-        return await self.run(readying(self.core, self.nodes.slots, self.prefix, checks, required))
+        connected = self._connected
+        checks = checks_of(limits, [check for gate in connected.gates for check in gate()], policies)
+        return await connected.run(readying(self._core, connected.nodes.slots, connected.prefix, checks, required))
+
+    async def close(self) -> None:
+        """Releases the leases that are held, settles what is held, and closes the connections.
+
+        Calls that wait in the server, and new ones, raise `Closed`. Other calls that are under way are waited for, at most for
+        `connect_timeout` and `timeout`. Each release or settlement is tried once. Without an answer a lease ends by its ttl.
+        Leaving a lease or a hold afterwards does nothing. A second call of `close` waits for the first.
+        """
+        await self._connected.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
 
     async def _end(self, call: Call, within: Duration, certain: bool) -> None:
         ttl = check_duration("within", within, 1) / 1000
-        await self.run(Ending(self.core, call, ttl, certain).tried(self.background))
+        await self._connected.run(Ending(self._core, call, ttl, certain).tried(self._connected.background))

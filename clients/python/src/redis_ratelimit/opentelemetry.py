@@ -40,7 +40,7 @@ def instrument(
     def decided(decision: Decision, asked: Asked) -> None:
         durations.record(asked.seconds, {**common, "command": asked.command, "outcome": _outcome(decision)})
 
-    limiter.core.hooks.on_decision.append(decided)
+    limiter._connected.core.hooks.on_decision.append(decided)  # pyright: ignore[reportPrivateUsage]
 
 
 def _counter(

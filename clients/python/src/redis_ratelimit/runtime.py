@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic, time
 from uuid import uuid4
 
-from .local.signals import AsyncSignal
 from .taken.background import AsyncBackground
 from .taken.jobs import Delays, Job, Timetable
+from .taken.signals import AsyncSignal
 from .wire.clients import AsyncClient
 from .wire.nodes import AsyncNodes, async_nodes_of
 

@@ -2,7 +2,7 @@
 
 from .call.adapt import Drops, Outcome
 from .call.limit import Limiter, LimiterLike, LimitLike
-from .call.values import Duration, Hold, Key, Seconds
+from .call.values import Duration, Key, Seconds
 from .decide.decision import AskDecision, MultiDecision, SettledDecision, ShedReply, TopEntry
 from .decide.hooks import Asked
 from .gate.rules import Unlimited
@@ -24,7 +24,6 @@ __all__ = [
     "Drops",
     "Duration",
     "Held",
-    "Hold",
     "Key",
     "Lease",
     "LimitLike",

@@ -9,7 +9,7 @@ use std::iter::once;
 use std::ops::Range;
 use std::sync::Arc;
 
-use ratelimit_core::{Joint, JointError, Part, Place, with_limiter};
+use ratelimit_core::{Joint, JointError, Manner, Part, Place, Span, with_limiter};
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, PolicyCall, Purpose, lease_id};
@@ -21,6 +21,7 @@ use crate::key::SeveralKeys;
 use crate::plan::own::take;
 use crate::plan::several::{Several, Taken};
 use crate::policies::CountedPolicy;
+use crate::record::{Called, Deed};
 use crate::reply::Reply;
 use crate::waiting::Turns;
 
@@ -55,6 +56,7 @@ impl Command for Ask {
             };
             if let Some(outcome) = outcome {
                 policy.count(outcome, joint.refusing());
+                record(call, asked, asked.hold(), outcome.into());
             }
             if outcome == Some(Outcome::Admitted) && joint.refuses_in_shadow() {
                 policy.count_refusal_in_shadow(joint.refusing_in_shadow());
@@ -84,7 +86,11 @@ impl Command for AskRefund {
     const DOCUMENTATION: Documentation = docs::ASKREFUND;
 
     fn run<H: Host>(call: &H) -> Result<Reply, Error> {
-        run(call, Purpose::Refund, |_, several, asked| reply(&several.refund()?, asked, None))
+        run(call, Purpose::Refund, |_, several, asked| {
+            let joint = several.refund()?;
+            record(call, asked, None, Deed::Refund);
+            reply(&joint, asked, None)
+        })
     }
 
     fn keys<H: Host>(call: &H) -> [Range<usize>; 2] {
@@ -99,6 +105,7 @@ impl Command for AskSettle {
         run(call, Purpose::Settle, |_, several, asked| {
             let id = call.parse(REST.., lease_id)?;
             let (joint, held) = several.settle(id)?;
+            record(call, asked, Some((id, Span::ZERO)), Deed::Settlement);
             reply(&joint, asked, Some(held))
         })
     }
@@ -169,7 +176,34 @@ fn take_only<H: Host>(
     let outcome = Outcome::of(taken.verdict);
     call.record(FIRST, Counter::Ask, outcome);
     policy.count(outcome, once(0));
+    record(call, asked, None, outcome.into());
     Ok(Reply::Six(taken.answer(), 1))
+}
+
+/// Records a call that has ended, if the settings ask for it.
+#[inline(always)]
+fn record<H: Host>(call: &H, asked: &PolicyCall<'_>, hold: Option<(&[u8], Span)>, deed: Deed) {
+    if call.node().settings.records() {
+        add_to_record(call, asked, hold, deed);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn add_to_record<H: Host>(call: &H, asked: &PolicyCall<'_>, hold: Option<(&[u8], Span)>, deed: Deed) {
+    let [first, more] = places(call, asked);
+    let keys = first.chain(more).map(|place| call.word(place).unwrap_or_default());
+    let called = Called {
+        at: asked.at().unwrap_or_else(|| call.clock()),
+        policy: call.word(NAME).unwrap_or_default(),
+        hold,
+        cost: asked.own_cost(),
+        database: call.database(),
+        is_forced: asked.manner() == Manner::Force,
+        deed,
+    };
+    let node = call.node();
+    node.record().add(node.settings.most_recorded(), &called, keys);
 }
 
 /// The sixth integer is the number of the pair that binds, if no other is given.

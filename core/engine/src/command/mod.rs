@@ -29,6 +29,7 @@ pub use limit::Limit;
 pub use multi::{Multi, MultiPeek, MultiRefund};
 pub use peek::Peek;
 pub use policy::Policy;
+pub(crate) use policy::limit_and_counts;
 pub use refund::Refund;
 pub use settle::{MultiSettle, Settle};
 pub use shed::Shed;

@@ -1,17 +1,19 @@
-//! `RL.POLICY SET | GET | DEL | LIST | STATS | LOAD | SAVE | HELP`: policies. `RL.POLICY APPLY` brings the changes of another node.
+//! `RL.POLICY SET | GET | DEL | LIST | STATS | TRY | LOAD | SAVE | HELP`: policies. `RL.POLICY APPLY` brings the changes of another node.
 //!
 //! The host checks the number of arguments of each subcommand.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use ratelimit_core::state::hash_of_id;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
-use ratelimit_language::{Error, policy_name};
+use ratelimit_language::{Error, TryCall, policy_name};
 
 use super::entry::Command;
 use crate::host::Host;
 use crate::policies::{CountedPolicy, Effect, LimitCounts, Named};
+use crate::record::Wanted;
 use crate::reply::{FieldValue, Fields, Reply};
 
 pub struct Policy;
@@ -38,13 +40,15 @@ impl Command for Policy {
             Ok(Reply::Integer(deleted.into()))
         } else if is("STATS") {
             Ok(call.node().policies().get(call.word(2)?).map_or(Reply::Null, |stored| {
-                let limits = FieldValue::Maps(stored.limits().map(limit).collect());
+                let limits = FieldValue::Maps(stored.limits().map(limit_and_counts).collect());
                 let fields = [version(&stored)].into_iter().chain(counts(stored.counts.by_name()));
                 Reply::Map(fields.chain([("limits".into(), limits)]).collect())
             }))
         } else if is("LIST") {
             let versions = |(name, stored): Named| (String::from(name).into(), version(&stored).1);
             Ok(Reply::Map(call.node().policies().first(usize::MAX).into_iter().map(versions).collect()))
+        } else if is("TRY") {
+            try_limits(call)
         } else if is("LOAD") {
             let count = call.load_policies()?;
             call.send_all_policies();
@@ -76,6 +80,26 @@ fn store(call: &impl Host) -> Result<Reply, Error> {
     Ok(Reply::Integer(version))
 }
 
+/// Replays what is recorded of a policy by the policy and by other limits.
+fn try_limits(call: &impl Host) -> Result<Reply, Error> {
+    let TryCall { name, last, key, policy: then } = call.parse(2.., TryCall::parse)?;
+    let (name, node) = (name.as_bytes(), call.node());
+    let (bounds, most_holds) = (node.settings.bounds(), node.settings.most_holds());
+    let now = node.policies().get_within(name, b"", bounds)?.policy.clone();
+    if !node.settings.records() {
+        return Err(Error::Invalid("no call is recorded: the setting ratelimit.record is 0".into()));
+    }
+    if now.has_leases() {
+        return Err(Error::policy(name, format_args!("has leases, whose ends are not recorded")));
+    }
+    if then.has_leases() {
+        return Err(Error::Invalid("CONCURRENT cannot be tried: ends of leases are not recorded".into()));
+    }
+    let key = key.map(|key| (call.database(), key.into()));
+    let chunks = node.record().share();
+    call.replay(Wanted { name: hash_of_id(name), chunks, now, then, last, key, bounds, most_holds })
+}
+
 /// Applies a change of another node, and sends it on.
 fn apply(call: &impl Host) -> Result<Reply, Error> {
     if !call.is_obeyed() {
@@ -88,7 +112,7 @@ fn apply(call: &impl Host) -> Result<Reply, Error> {
 }
 
 /// The words of a limit, and its counts.
-fn limit((words, limit): (&str, &Arc<LimitCounts>)) -> Fields {
+pub(crate) fn limit_and_counts((words, limit): (&str, &Arc<LimitCounts>)) -> Fields {
     let words = FieldValue::Text(words.to_owned().into());
     [("limit".into(), words)].into_iter().chain(counts(limit.by_name())).collect()
 }

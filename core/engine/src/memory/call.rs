@@ -12,6 +12,8 @@ use crate::count::Outcome;
 use crate::host::Host;
 use crate::node::Node;
 use crate::policies;
+use crate::record::Wanted;
+use crate::reply::Reply;
 use crate::slot::{Access, OfSlot};
 use crate::waiting::{Turn, WaitedKey};
 
@@ -158,5 +160,9 @@ impl<'m> Host for Call<'m> {
 
     fn save_policies(&self) -> Result<usize, Error> {
         self.load_policies()
+    }
+
+    fn replay(&self, replay: Wanted) -> Result<Reply, Error> {
+        replay.replay(|| false).map_or(Err(Error::Internal), |fields| fields.map(Reply::Map))
     }
 }

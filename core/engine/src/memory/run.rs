@@ -54,6 +54,14 @@ impl Memory {
         })
     }
 
+    /// Runs a command of a replay in a database. Nothing is sent to copies.
+    pub(crate) fn run_command<C: Command>(&self, database: i32, words: &[&[u8]]) -> Result<Reply, Error> {
+        self.database.set(database);
+        let reply = C::run(&Call::new(self, words, None));
+        self.effects.borrow_mut().clear();
+        reply
+    }
+
     /// Tries the callers that are due, once. Returns those whose wait has ended since the last time, with their replies.
     pub fn ring(&self) -> Vec<(Caller, Reply)> {
         try_callers(self);

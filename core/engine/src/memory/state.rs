@@ -160,6 +160,11 @@ impl Memory {
         take(&mut self.effects.borrow_mut())
     }
 
+    /// Forgets all keys.
+    pub(crate) fn forget(&self) {
+        self.keys.borrow_mut().clear();
+    }
+
     pub(super) fn flush(&self) {
         let keys = take(&mut *self.keys.borrow_mut());
         self.effects.borrow_mut().extend(keys.into_keys().map(Effect::Gone));

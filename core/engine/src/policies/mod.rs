@@ -115,6 +115,13 @@ impl Policies {
         Ok(version)
     }
 
+    /// Stores a policy under these names, as its first version.
+    pub(crate) fn store<const N: usize>(&mut self, names: [&str; N], policy: &Policy) {
+        for name in names {
+            self.insert(name, CountedPolicy::new(1, policy.clone(), None));
+        }
+    }
+
     /// Adds the policy of a line of a file, unless the line is empty or a comment. Its counts are those of the old policy of its
     /// name.
     pub fn add_line(&mut self, line: &[u8], bounds: Bounds, old: &Policies) -> Result<(), Error> {

@@ -16,6 +16,7 @@ pub fn set(memory: &Memory, name: &str, value: u64) -> bool {
         &settings.max_waiters_per_key,
         &settings.max_tenants,
         &settings.top,
+        &settings.record,
     ];
     let lengths = [
         ("hunger", &settings.hunger),

@@ -124,7 +124,14 @@ fn form_row(form: &Form) -> String {
 
 #[test]
 fn each_reply_has_the_shape_of_its_kind() {
-    let server = Server::start(&["--ratelimit.policy-file", "policies", "--ratelimit.top", "10"]);
+    let server = Server::start(&[
+        "--ratelimit.policy-file",
+        "policies",
+        "--ratelimit.top",
+        "10",
+        "--ratelimit.record",
+        "9",
+    ]);
     let con = &mut server.connection();
     for command in commands() {
         for form in forms(&command) {
@@ -134,6 +141,7 @@ fn each_reply_has_the_shape_of_its_kind() {
                 "" => continue,
                 _ if form.reply == "info" => "RL.INFO refused:1".into(),
                 example if example.starts_with(&own) => example.to_string(),
+                _ if own == "RL.POLICY TRY" => own + " api LIMIT GCRA 1 2 1s",
                 _ if form.arguments.is_empty() => own,
                 _ => own + " api",
             };

@@ -61,7 +61,7 @@ fn a_setting_takes_its_range_and_no_other_number() {
         }
         checked += 1;
     }
-    assert_eq!(checked, 11);
+    assert_eq!(checked, 12);
 }
 
 #[test]

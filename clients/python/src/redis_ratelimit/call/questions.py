@@ -10,7 +10,7 @@ from . import calls
 from .adapt import Adapt
 from .call import Call, block_seconds
 from .errors import ConfigurationError
-from .limit import MOST, Limit, Limiter, LimiterLike, LimitLike, limiter_words
+from .limit import MOST, Limit, LimitLike, Limiter, LimiterLike, is_policy, limiter_words
 from .limiters import Concurrent, Sketch
 from .manner import Manner
 from .rate import limiter_of
@@ -119,12 +119,12 @@ def limits(
     for each in several:
         if isinstance(each, Limit) and each.tenant is not None and wait is None and not limiter_of(each.limiter).can("early"):
             raise ConfigurationError(f"a tenant of {limiter_of(each.limiter).NAME} needs wait")
-    pairs = limiters_of(several, len(call.keys))
+    limiters, costs = pairs_of(several, len(call.keys), cost)
     kept = None
     shares = any(isinstance(each, Limit) and each.tenant is not None for each in several)
-    if wait is None and hold is None and not shares and not force and cost and all(map(is_kept, pairs)):
+    if wait is None and hold is None and not shares and not force and cost and all(map(is_kept, limiters)):
         kept = Place(tuple(map(key_bytes, call.keys)), b"", ("RL.MULTI", *call.words[2 + len(call.keys) :]))
-    return Question(call, pairs, several, cost, kept, costs=costs_of(several, len(call.keys), cost))
+    return Question(call, limiters, several, cost, kept, costs=costs)
 
 
 def ask(
@@ -179,6 +179,19 @@ def peek_policy(
     """RL.ASKPEEK."""
     asked = ask(prefix, key, policy, cost, lease_id, keys, False, None).call
     return Question(Call(["RL.ASKPEEK", *asked.words[1:]], asked.keys, readonly=True), counted=False)
+
+
+def explain(
+    prefix: str, key: Key, what: LimiterLike, cost: int, lease_id: str | None, keys: Sequence[Key]
+) -> Call:
+    """RL.EXPLAIN of what would be asked."""
+    if is_policy(what):
+        asked = ask(prefix, key, what, cost, lease_id, keys, False, None).call
+    elif lease_id is not None or keys:
+        raise ConfigurationError("only a policy has a lease_id and more keys")
+    else:
+        asked = limit(prefix, key, what, cost, None).call
+    return Call(["RL.EXPLAIN", *asked.words], asked.keys, readonly=True)
 
 
 def refund(prefix: str, key: Key, limiter: LimiterLike, cost: int) -> Question:
@@ -261,23 +274,13 @@ def is_kept(limiter: Limiter) -> bool:
     return not (limiter.can("early") or limiter.can("bans") or limiter.can("counts_refused"))
 
 
-def costs_of(several: Sequence[LimitLike], keys: int, cost: int) -> list[int]:
-    """Returns what each pair of a limit and a key is charged, limits outermost."""
+def pairs_of(several: Sequence[LimitLike], keys: int, cost: int) -> tuple[list[Limiter], list[int]]:
+    """Returns the limiter of each pair of a limit and a key, and what the pair is charged, limits outermost."""
+    limiters: list[Limiter] = []
     costs: list[int] = []
     for each in several:
-        own, on = (each.cost, each.on) if isinstance(each, Limit) else (None, None)
-        limiter = limiter_of(each.limiter if isinstance(each, Limit) else each)
-        usual = 1 if limiter.can("one_each") else cost
-        costs += [usual if own is None else own] * (keys if on is None else 1)
-    return costs
-
-
-def limiters_of(several: Sequence[LimitLike], keys: int) -> list[Limiter]:
-    """Returns the limiter of each pair of a limit and a key, limits outermost."""
-    pairs: list[Limiter] = []
-    for each in several:
-        if isinstance(each, Limit):
-            pairs += [limiter_of(each.limiter)] * (keys if each.on is None else 1)
-        else:
-            pairs += [limiter_of(each)] * keys
-    return pairs
+        like, own, on = (each.limiter, each.cost, each.on) if isinstance(each, Limit) else (each, None, None)
+        limiter, pairs = limiter_of(like), keys if on is None else 1
+        limiters += [limiter] * pairs
+        costs += [own if own is not None else 1 if limiter.can("one_each") else cost] * pairs
+    return limiters, costs

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 from zoneinfo import available_timezones
 
 from .errors import ConfigurationError
@@ -20,19 +20,6 @@ Word: TypeAlias = str | bytes | int | float
 
 Duration: TypeAlias = str | timedelta
 """A whole number with a unit (`ms`, `s`, `m`, `h`, `d` or `w`, as in `"90s"`), or a timedelta. Only `"0"` needs no unit."""
-
-
-class Hold(NamedTuple):
-    """Under which id a charge is held, and for how long it can be settled.
-
-    Attributes:
-        id: 1 to 256 bytes, unique for each piece of work. Never one that a user may choose.
-        ttl: Longer than the longest work. After it the charge stands.
-    """
-
-    id: str | bytes
-    ttl: Duration
-
 
 UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 LONGEST = 3_153_600_000_000

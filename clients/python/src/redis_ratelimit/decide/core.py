@@ -186,7 +186,7 @@ class Core:
         self.counters.add("unavailable", *(["misconfigured"] if failure.misconfigured else []))
         if failure.is_answer:
             self.leave(call, where, ticket)
-        elif failure.counts and self._breaker is not None:
+        elif failure.counts:
             lost = failure.replied or isinstance(error, Silence) or (call.sent and failure.kind == "connection")
             self._count(call.asked, ticket if call.asked == where else None, failure.reason, lost)
         if not (failure.counts or failure.is_answer) or call.asked != where:

@@ -16,7 +16,7 @@ class Asked(NamedTuple):
 
     Attributes:
         command: The name of the command, such as `RL.GCRA`.
-        key: The first key.
+        key: The first key, without the limiter's prefix.
         seconds: How long the call took: 0 from memory.
     """
 
@@ -38,20 +38,26 @@ class Hooks:
     Attributes:
         on_decision: Called with each counted decision.
         on_error: Called with each error of a call, in the background too.
+        prefix: What stands before each key.
     """
 
     def __init__(self, failed: Callable[[str], None]) -> None:
         self._failed = failed
         self.on_decision: list[OnDecision] = []
         self.on_error: list[OnError] = []
+        self.prefix = ""
 
     def decided(self, call: Call, decision: Decision, seconds: float) -> None:
         """Calls those for decisions."""
         for hook in self.on_decision:
             try:
-                hook(decision, Asked(call.command, call.key, seconds))
+                hook(decision, Asked(call.command, self._given(call.key), seconds))
             except Exception as error:
                 self._failed(f"hook failed: {type(error).__name__}: {error}")
+
+    def _given(self, key: Key | None) -> Key | None:
+        """The key as the application passed it."""
+        return key and key[len(self.prefix if isinstance(key, str) else self.prefix.encode()) :]
 
     def failed(self, error: Unavailable | CallError) -> None:
         """Calls those for errors."""

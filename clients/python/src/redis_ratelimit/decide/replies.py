@@ -46,13 +46,9 @@ def read(kind: type[D], reply: object, limiters: Sequence[Limiter], costs: Seque
 def decision(reply: object, limiter: Limiter | None = None, cost: int = 0) -> Decision:
     """Five integers: limited, limit, remaining, retry_after and reset_after in ms. A sixth is what was granted."""
     five = _integers(reply)
-    limited, limit, remaining, retry, reset = five[:5]
     granted = five[5] if len(five) > 5 else None
-    retry_after = None if retry < 0 else retry / 1000
-    charged = 0 if limited else cost if granted is None else granted
-    return Decision(
-        not limited, limit, remaining, retry_after, reset / 1000, granted, limiter=limiter, charged=charged
-    )
+    charged = 0 if five[0] else cost if granted is None else granted
+    return Decision(*_five(five), granted, limiter=limiter, charged=charged)
 
 
 @_formed

@@ -63,7 +63,7 @@ def _told(given: Any) -> object:
 def _parsed(text: str) -> IPv4Address | IPv6Address | None:
     """The address. As a whole at first, since `::1:80` has no port."""
     match = _WITH_PORT.fullmatch(text)
-    for each in (text, (match[1] or match[2]) if match else ""):
+    for each in (text, (match[1] or match[2] or "") if match else ""):
         try:
             return ip_address(each.partition("%")[0])
         except ValueError:

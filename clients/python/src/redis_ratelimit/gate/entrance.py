@@ -34,6 +34,7 @@ class AsyncGate(Generic[Req]):
         skip: Returns whether a request is not limited at all.
         headers: Which headers responses have: `"draft"` (of the IETF), `"legacy"` (`X-RateLimit-*`), or `"off"` (only
             `Retry-After`, with a refusal).
+        expose: Whether responses tell browsers that scripts of another origin may read these headers.
 
     Raises:
         ConfigurationError: A rule is wrong.
@@ -47,12 +48,15 @@ class AsyncGate(Generic[Req]):
         *,
         skip: Callable[[Req], Given[bool]] | None = None,
         headers: Fields = "draft",
+        expose: bool = False,
     ) -> None:
         if not isinstance(limiter, AsyncRateLimiter):
             raise ConfigurationError(f"the limiter must be an AsyncRateLimiter, not {limiter!r}")
-        self.limiter, self._gate = limiter, GateCore(limiter, rules, shed, skip, headers)
+        self.limiter = limiter
+        self._connected = limiter._connected  # pyright: ignore[reportPrivateUsage]
+        self._gate = GateCore(self._connected, rules, shed, skip, headers, expose)
         self.rules = self._gate.rules
-        limiter.gates.append(self._gate.checks)
+        self._connected.gates.append(self._gate.checks)
 
     async def enter(self, request: Req, before: Before | None = None, websocket: bool = False) -> Passage | Refusal:
         """Asks the limits of a request.
@@ -68,9 +72,9 @@ class AsyncGate(Generic[Req]):
             CallError: The server rejects a call.
         """
         before = set() if before is None else before
-        if self._gate.has_locals and (local := await self.limiter.run(self._gate.locals(request, before, websocket))):
+        if self._gate.has_locals and (local := await self._connected.run(self._gate.locals(request, before, websocket))):
             return await self._enter(request, before, websocket, local)
-        return await self.limiter.run(self._gate.entering(request, before, websocket))
+        return await self._connected.run(self._gate.entering(request, before, websocket))
 
     async def _enter(
         self, request: Req, before: Before, websocket: bool, local: Iterable[AskedLimit]
@@ -88,18 +92,18 @@ class AsyncGate(Generic[Req]):
                     entered = self._gate.refused(answers, [each])
                     return entered
                 taken.append((store, each.cost, decision))
-            entered = await self.limiter.run(self._gate.entering(request, before, websocket, answers))
+            entered = await self._connected.run(self._gate.entering(request, before, websocket, answers))
             return entered
         finally:
             if not isinstance(entered, Passage):
                 for store, cost, decision in taken:
-                    await self.limiter.run(store.giving_back(cost, decision))
+                    await self._connected.run(store.giving_back(cost, decision))
 
     async def wait(self, passage: Passage) -> None:
         """Waits for the turn of a request that a limiter has queued."""
         if passage.wait:
             try:
-                await self.limiter.runtime.sleep(passage.wait)
+                await self._connected.runtime.sleep(passage.wait)
             except BaseException:  # such as a cancellation, or a signal's
                 passage.abandon()
                 raise
@@ -111,4 +115,4 @@ class AsyncGate(Generic[Req]):
             passage: What `enter` returned.
             status: The status of the response, for rules with `counts`. None if there was none: then the request counts.
         """
-        await self.limiter.run(passage.leaving(status))
+        await self._connected.run(passage.leaving(status))

@@ -5,20 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import isawaitable
-from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 from ..call.errors import ConfigurationError
 from ..call.values import prefixed, seconds
 from ..decide import replies
-from ..decide.core import Core
 from ..decide.decision import Decision
 from ..decide.errors import CallError, Closed, Unavailable
 from ..decide.failure import HOLDS
 from ..decide.headers import combined_headers, legacy_headers
-from ..taken.jobs import Scheduler
-from ..taken.taken import Taken
+from ..taken.connected import AsyncConnected
+from ..taken.connected_threads import Connected
 from ..wire.ready import Check
-from ..wire.slots import SLOTS, Placed, slot_of
+from ..wire.slots import SLOTS, slot_of
+from .cors import EXPOSE, NAMES
 from .passage import Calls, Passage
 from .response import Refusal, answered, out_of_capacity, over_quota
 from .rules import Asked, AskedLimit, AskedPolicy, Given, Rule, checked_rules, claim
@@ -33,39 +33,6 @@ Before: TypeAlias = set[tuple[int, int]]
 """The rules that were asked about a request, each with its limiter, by their identity."""
 
 
-class Wall(Protocol):
-    """A clock of the time of day."""
-
-    def wall(self) -> float:
-        """Returns the Unix time in seconds."""
-        ...
-
-
-class Limiting(Protocol):
-    """What a gate needs of a limiter."""
-
-    @property
-    def runtime(self) -> Wall: ...
-
-    @property
-    def core(self) -> Core: ...
-
-    @property
-    def nodes(self) -> Placed: ...
-
-    @property
-    def background(self) -> Scheduler: ...
-
-    @property
-    def taken(self) -> Taken: ...
-
-    @property
-    def prefix(self) -> str: ...
-
-    @property
-    def claims(self) -> dict[str, str]: ...
-
-
 class GateCore(Generic[Req]):
     """The limits of an application's requests.
 
@@ -75,15 +42,17 @@ class GateCore(Generic[Req]):
         shed: Sheds load before the rules are asked.
         skip: Whether a request is not limited at all.
         headers: Which headers responses have: those of the IETF's draft, `X-RateLimit-*`, or only `Retry-After`.
+        expose: Whether responses tell browsers that scripts of another origin may read these headers.
     """
 
     def __init__(
         self,
-        limiter: Limiting,
+        limiter: AsyncConnected | Connected,
         rules: Iterable[Rule[Req]],
         shed: Shed[Req] | None,
         skip: Callable[[Req], Given[bool]] | None,
         headers: Fields,
+        expose: bool = False,
     ) -> None:
         if headers not in ("draft", "legacy", "off"):
             raise ConfigurationError(f"headers must be 'draft', 'legacy' or 'off', not {headers!r}")
@@ -93,6 +62,7 @@ class GateCore(Generic[Req]):
         self.rules, self._shed = checked_rules(rules, shed), shed
         self._core, self._background, self._taken = limiter.core, limiter.background, limiter.taken
         self._nodes, self._prefix = limiter.nodes, limiter.prefix
+        self._exposed = {EXPOSE: NAMES[headers]} if expose else {}
         self._spread = {rule.name: rule.spread for rule in self.rules if rule.spread}
         # The policies that are known to have leases. The limiter of a cluster has slots.
         self._leasing: set[str] = set()
@@ -152,18 +122,23 @@ class GateCore(Generic[Req]):
     def refused(self, answers: Sequence[tuple[str, Decision]], asked: Iterable[Asked]) -> Refusal:
         """Returns the response to a request that the last answer refuses."""
         if not answers[-1][1].answered:
-            return out_of_capacity(1)
+            return self._out(1)
         rules = self._spread
         spread = {each.rule: rules[each.rule] * slot_of(each.key) / SLOTS for each in asked if each.rule in rules}
         return over_quota(answers, self._headers(answers, spread, allowed=False))
+
+    def _out(self, retry_after: float) -> Refusal:
+        return out_of_capacity(retry_after, self._exposed)
 
     def _headers(
         self, answers: Sequence[tuple[str, Decision]], spread: Mapping[str, float], *, allowed: bool
     ) -> dict[str, str]:
         if self._fields == "legacy":
-            return legacy_headers(answers, allowed=allowed, now=self._runtime.wall(), spread=spread)
+            return legacy_headers(answers, allowed=allowed, now=self._runtime.wall(), spread=spread) | self._exposed
         fields = combined_headers(answers, allowed=allowed, spread=spread)
-        return fields if self._fields == "draft" else {name: fields[name] for name in fields if name == "Retry-After"}
+        if self._fields == "off":
+            fields = {name: fields[name] for name in fields if name == "Retry-After"}
+        return fields | self._exposed
 
     def entering(
         self, request: Req, before: Before, websocket: bool, local: Sequence[tuple[str, Decision]] = ()
@@ -196,7 +171,7 @@ class GateCore(Generic[Req]):
                 passage.wait = max(passage.wait, decision.retry_after or 0.0)
                 if not decision.allowed:
                     yield from passage.undoing()
-                    return self.refused(answers, asked) if decision.answered else out_of_capacity(1)
+                    return self.refused(answers, asked) if decision.answered else self._out(1)
             if steps and self._taken.closed:  # `close` would not end what the request has taken
                 yield from passage.undoing()
                 raise Closed
@@ -269,5 +244,5 @@ class GateCore(Generic[Req]):
             reply = yield call
         except Unavailable as missing:
             silent |= {self._nodes.where(call), missing.node}
-            return None if self._core.goes_on(call, missing) else out_of_capacity(1)
-        return out_of_capacity(seconds("retry_after", shed.retry_after)) if replies.shed(reply).shed else None
+            return None if self._core.goes_on(call, missing) else self._out(1)
+        return self._out(seconds("retry_after", shed.retry_after)) if replies.shed(reply).shed else None

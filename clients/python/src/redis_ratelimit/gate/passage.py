@@ -16,7 +16,7 @@ from ..decide.core import Core
 from ..decide.decision import Decision
 from ..decide.errors import CallError, Unavailable
 from ..taken.endings import Ending
-from ..taken.jobs import Scheduler
+from ..taken.background import Scheduler
 from ..taken.renewals import Renewal
 from ..taken.taken import Taken
 from .rules import Asked

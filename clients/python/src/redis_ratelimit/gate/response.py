@@ -9,10 +9,15 @@ from math import ceil
 from typing import TypeAlias
 
 from ..decide.decision import Decision
+from .cors import EXPOSE
 
 Fields: TypeAlias = Iterable[tuple[str, str]]
 """The headers that a response has."""
 PROBLEM = "https://iana.org/assignments/http-problem-types#"
+TITLES = {
+    "quota-exceeded": "Request cannot be satisfied as assigned quota has been exceeded",
+    "temporary-reduced-capacity": "Request cannot be satisfied due to temporary server capacity constraints",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +49,9 @@ def over_quota(answers: Sequence[tuple[str, Decision]], headers: dict[str, str])
     return _problem(429, "quota-exceeded", list(waits), headers, max(known) if len(known) == len(waits) else None, decisions)
 
 
-def out_of_capacity(retry_after: float) -> Refusal:
-    """A 503."""
-    headers = {"Retry-After": str(ceil(retry_after))}
+def out_of_capacity(retry_after: float, more: Mapping[str, str]) -> Refusal:
+    """A 503, with more headers."""
+    headers = {"Retry-After": str(ceil(retry_after)), **more}
     return _problem(503, "temporary-reduced-capacity", [], headers, retry_after, {})
 
 
@@ -69,7 +74,7 @@ def stacked(headers: Mapping[str, str], present: Fields, *, refused: bool) -> di
         before = known.get(name.lower())
         if before is None:
             fields[name] = value
-        elif name.startswith("RateLimit"):
+        elif name.startswith("RateLimit") or (name == EXPOSE and value not in before):
             fields[name] = f"{before}, {value}"
     return fields
 
@@ -93,6 +98,7 @@ def _problem(
     retry_after: float | None,
     decisions: Mapping[str, Decision],
 ) -> Refusal:
-    body = json.dumps({"type": PROBLEM + problem, "status": status, "violated-policies": violated}).encode()
+    details = {"type": PROBLEM + problem, "title": TITLES[problem], "status": status, "violated-policies": violated}
+    body = json.dumps(details).encode()
     headers = {"Content-Type": "application/problem+json", **headers}
     return Refusal(status, violated, headers, body, retry_after, decisions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from enum import Enum
 from inspect import isawaitable, iscoroutine, iscoroutinefunction
@@ -11,9 +12,8 @@ from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
 from ..call.errors import ConfigurationError
 from ..call.limit import MOST, Limit, Limiter, LimiterLike
 from ..call.rate import limiter_of
-from ..call.steady import steady_rate
+from ..call.steady import checked_limit, steady_rate
 from ..call.values import Duration, check_duration, decimal, integer, shortest, text
-from ..local.checked import checked_limit
 from ..wire.ready import Check
 from .shed import Shed
 
@@ -292,15 +292,10 @@ def _caller(caller: object) -> str:
     return caller.encode(errors="backslashreplace").decode()
 
 
-class _named:
+@contextmanager
+def _named(name: str) -> Generator[None]:
     """Says in an error which rule it is about."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, ConfigurationError):
-            raise ConfigurationError(f"rule {self._name!r}: {error}") from error
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(f"rule {name!r}: {error}") from error

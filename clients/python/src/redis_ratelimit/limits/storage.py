@@ -16,7 +16,7 @@ The server replies an error (`redis.ResponseError`, or `StorageError` with `wrap
 fixed window's cost above 2^53 − 1, and to a moving window's limit above `ratelimit.max-log-entries` (1,000,000).
 """
 
-from typing import cast
+from typing import Any, cast
 
 from limits import aio
 from limits.aio.storage.redis.redispy import RedispyBridge
@@ -24,8 +24,8 @@ from limits.errors import ConfigurationError
 from limits.storage import RedisClusterStorage, RedisSentinelStorage, RedisStorage
 from limits.storage.base import TimestampedSlidingWindow
 
-from .methods import AsyncClient, AsyncMethods
-from .methods_threads import Client, Methods
+from .methods import AsyncMethods
+from .methods_threads import Methods
 
 
 class RateLimitStorage(Methods, RedisStorage, TimestampedSlidingWindow):
@@ -39,8 +39,8 @@ class RateLimitStorage(Methods, RedisStorage, TimestampedSlidingWindow):
     def initialize_storage(self, _uri: str) -> None:
         """Does nothing: there are no scripts to register."""
 
-    def _client(self, readonly: bool = False) -> Client:
-        return cast(Client, self.get_connection(readonly))
+    def _client(self, readonly: bool = False) -> Any:
+        return self.get_connection(readonly)
 
     def _key(self, key: str) -> str:
         return self.prefixed_key(key)
@@ -69,8 +69,8 @@ class AsyncRateLimitStorage(AsyncMethods, aio.storage.RedisStorage, TimestampedS
             raise ConfigurationError("the only implementation is redispy")
         super().__init__(uri.replace("ratelimit+", "", 1), **options)  # type: ignore[arg-type]
 
-    def _client(self, readonly: bool = False) -> AsyncClient:
-        return cast(AsyncClient, cast(RedispyBridge, self.bridge).get_connection(readonly))
+    def _client(self, readonly: bool = False) -> Any:
+        return cast(RedispyBridge, self.bridge).get_connection(readonly)
 
     def _key(self, key: str) -> str:
         return self.bridge.prefixed_key(key)

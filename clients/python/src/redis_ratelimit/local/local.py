@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from threading import Lock
 from typing import TypeAlias
 
 from ..call import calls, questions
 from ..call.call import Call
 from ..call.limit import MOST, Limiter, LimiterLike
-from ..call.steady import SteadyRate
+from ..call.steady import SteadyRate, checked_limit
 from ..call.values import Duration, Key, Word, integer, key_bytes, prefixed
 from ..decide import replies
 from ..decide.decision import Decision
@@ -19,11 +19,38 @@ from ..decide.fork import after_fork
 from ..decide.share import Claim
 from ..taken.connected import AsyncConnected
 from ..taken.endings import Ending
-from .checked import checked_limit
-from .fetch import Fetch
+from ..taken.jobs import Job
 from .store import Store, Way
 
 MOST_KEYS = 10_000
+
+
+class Fetch(Job):
+    """Takes a batch ahead in the background, or what there is of it.
+
+    Args:
+        prefix: What stands before the key.
+        key: The key.
+        limiter: The limiter.
+        batch: How much is wanted.
+        done: Is given the outcome.
+
+    Attributes:
+        batch: How much is wanted.
+    """
+
+    is_renewal = True  # when the limiter closes, it is not sent any more
+
+    def __init__(
+        self, prefix: str, key: Key, limiter: Limiter, batch: int, done: Callable[[Fetch, object], None]
+    ) -> None:
+        call = questions.limit(prefix, key, limiter, batch, None).call
+        super().__init__(Call([*call.words, "PARTIAL"], call.keys))
+        self.batch, self._done = batch, done
+
+    def after(self, outcome: object) -> float | None:
+        self._done(self, outcome)
+        return None
 
 
 class AsyncLocal:
@@ -48,7 +75,7 @@ class AsyncLocal:
         self._clock = limiter.core.clock
         self._store = Store(rate, hold, processes)
         self._place = (key_bytes(self.key), limit.words, processes), rate, processes
-        self._patience = limiter.connect_timeout + limiter.timeout
+        self._patience = limiter.patience + limiter.timeout
         self.forked()
         after_fork(self)
         limiter.core.counters.others.add(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from typing import cast
+from typing import TypeAlias, cast
 
 from ..decide.fork import after_fork
 from .jobs import Delays, Job, Timetable
@@ -38,6 +38,9 @@ class Background:
         timetable: When they run.
         perform: Sends the calls of jobs for one server. Returns for each the seconds until it is sent again, or None.
         patience: For how many seconds `close` waits for the calls that are being sent.
+
+    Attributes:
+        closed: Whether all jobs are dropped, since the limiter closes.
     """
 
     def __init__(
@@ -144,6 +147,9 @@ class AsyncBackground:
     Args:
         timetable: When they run.
         perform: Sends the calls of jobs for one server. Returns for each the seconds until it is sent again, or None.
+
+    Attributes:
+        closed: Whether all jobs are dropped, since the limiter closes.
     """
 
     def __init__(self, timetable: Timetable, perform: Callable[[Sequence[Job]], Awaitable[Delays]]) -> None:
@@ -202,3 +208,6 @@ class AsyncBackground:
         for job, delay in zip(jobs, delays, strict=True):
             if delay is not None and not job.stopped:
                 self.add(job, delay)
+
+
+Scheduler: TypeAlias = Background | AsyncBackground

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
-from ..call.call import Call
+from ..call.call import Call, OpenOrClosed
 from ..call.errors import ConfigurationError
+from ..call.manner import bound
 from ..call.questions import Question
 from ..call.values import Seconds, seconds
-from ..commands import AsyncCommands
 from ..decide.breaker import Breaker
 from ..decide.core import Core, Fail
 from ..decide.decision import Decision
@@ -23,27 +22,26 @@ from ..wire.clients import AsyncClient
 from ..wire.nodes import drive
 from ..wire.ready import Check
 from ..wire.waits import Waits
-from .jobs import BATCH, MOST, Delays, Job, Scheduler, Timetable
-from .taken import Taken
-from .under_way import AsyncUnderWay, Run
+from .jobs import BATCH, MOST, Delays, Job, Timetable
+from .signals import AsyncOnce, Caller, async_caller
+from .taken import Run, Taken
 
 D = TypeVar("D", bound=Decision)
 R = TypeVar("R")
 
 
 class AsyncConnected:
-    """A limiter's connections and its jobs in the background.
+    """A limiter's way to its servers: its connections, what is taken over them, and the jobs in the background.
 
     Attributes:
-        runtime: Clock, timers, ids and connections.
-        core: The counters, the breaker, the cache and the log.
-        taken: The leases and holds to end if the limiter closes.
-        background: Runs jobs.
-        nodes: The servers.
-        commands: The raw commands, on the limiter's connections. Errors are those of redis-py.
         prefix: What stands before each key.
         timeout: The seconds after which a call is given up.
-        connect_timeout: The seconds for which a call waits for a connection, and then for it to open.
+        patience: The seconds for which a call waits for a connection, and then for it to open.
+        runtime: Clock, timers, ids and connections.
+        core: The counters, the breaker, the cache and the log.
+        taken: What is taken and under way, which ends if the limiter closes.
+        background: Runs jobs.
+        nodes: The servers.
         gates: What `ready` checks for each gate.
         claims: The limit of each rule of the gates, by its name, as far as it is known before there is a request.
     """
@@ -59,59 +57,40 @@ class AsyncConnected:
         cache: RefusalCache | None,
         replicas: bool,
         max_waits: int,
-        runtime: AsyncRuntime | None,
+        runtime: AsyncRuntime,
     ) -> None:
         if not isinstance(prefix, str):
             raise ConfigurationError(f"prefix must be text, not {prefix!r}")
         self.prefix = prefix
         self.timeout = seconds("timeout", timeout)
-        self.connect_timeout = max(self.timeout, seconds("connect_timeout", connect_timeout))
-        self.runtime = runtime or AsyncRuntime()
-        self.core = Core(fail, breaker, cache, self.runtime.clock, self.runtime.new_id)
-        self.taken = Taken()
+        self.patience = max(self.timeout, seconds("connect_timeout", connect_timeout))
+        self.runtime = runtime
+        self.core = Core(fail, breaker, cache, runtime.clock, runtime.new_id)
+        self.core.hooks.prefix = prefix
+        self.taken = Taken(async_caller)
+        self._closing = AsyncOnce()
         self._waits = Waits(max_waits)
-        timetable = Timetable(self.runtime.clock, self._dropped, lambda call: self.nodes.where(call))
-        self.background: Scheduler = self.runtime.background(timetable, self._perform)
-        self._under_way = AsyncUnderWay()
+        timetable = Timetable(runtime.clock, self._dropped, lambda call: self.nodes.where(call))
+        self.background = runtime.background(timetable, self._perform)
         self.gates: list[Callable[[], list[Check]]] = []
         self.claims: dict[str, str] = {}
-        self.nodes = self.runtime.nodes(redis, self.timeout, self.connect_timeout, replicas)
-        self.commands = AsyncCommands(self.nodes, prefix)
-
-    @property
-    def fail(self) -> Fail:
-        """What a limit decides without an answer: `"open"` or `"closed"`."""
-        return self.core.fail
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """What has happened so far.
-
-        `asked` is the number of decisions, of which were `allowed` and `refused` by the server or by the cache
-        (`cached`) or from memory (`answered_locally`), and `failed_open`, `failed_closed`, `insured_allowed` and
-        `insured_refused` without an answer. `unavailable` is the number of calls without an
-        answer, `wrong_calls` of those with an error reply. `misconfigured` counts what had no answer because
-        the credentials are wrong or the module is missing. `breaker_opened`, `leases_lost` and `releases_retried` say what
-        went on besides. `releases_retried` counts settlements too. Local limits have made `fetches`, which granted
-        `fetched`, of which they have `forgotten` what was not spent in time.
-        """
-        return self.core.counters.snapshot()
+        self.nodes = runtime.nodes(redis, self.timeout, self.patience, replicas)
 
     async def close(self) -> None:
-        """Releases the leases that are held, settles what is held, and closes the connections.
+        """Ends what is taken, waits for calls under way as `Taken` says, and closes the connections."""
+        await self._closing.do(partial(self._close, async_caller()))
 
-        Calls that wait in the server, and new ones, raise `Closed`. Other calls that are under way are waited for.
-        Each release or settlement is tried once. Without an answer a lease ends by its ttl. Leaving a lease or a hold
-        afterwards does nothing. A second call of `close` waits for the first.
-        """
-        await self._under_way.once(self._close)
-
-    async def _close(self) -> None:
+    async def _close(self, closer: Caller) -> None:
         try:
             endings = self.taken.close()
-            self._under_way.end_calls()
             await self.nodes.end_waits()
-            await self._under_way.wait(self.connect_timeout + self.timeout)
+            until = self.runtime.clock() + self.patience + self.timeout
+            while (left := until - self.runtime.clock()) > 0:
+                changed = self.runtime.signal()
+                self.taken.run_ended = changed.set
+                if not self.taken.waits(closer):
+                    break
+                await changed.wait(left)
             # A release of this limiter may have granted what a call was waiting for. So the endings of such calls come last.
             servers: dict[str, list[Call]] = {}
             for ending in [*endings, *self.background.close()]:
@@ -131,39 +110,41 @@ class AsyncConnected:
                 if isinstance(outcome, (Unavailable, CallError)):
                     self.core.warn(call, "not repeated, since the limiter closes", outcome)
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
     async def run(self, calls: Generator[Call | Awaitable[object], object, R]) -> R:
         """Sends the calls of a generator, and awaits what else it yields. For leases, budgets and gates."""
-        run = self._under_way.begin()
-        try:
+        with self.taken.run() as run:
             return await drive(calls, partial(self._asked, run))
-        finally:
-            self._under_way.end(run)
 
-    async def _decide(self, question: Question, kind: type[D]) -> D:
+    async def ask(self, call: Call) -> object:
+        """Sends a call."""
+        with self.taken.run() as run:
+            run.begin(call)
+            return await self._send(call)
+
+    async def decide(
+        self, question: Question, kind: type[D], timeout: Seconds | None, fail: OpenOrClosed | None
+    ) -> D:
+        """Asks a question, with a time-out of its own, and decides without an answer."""
+        bound(question.call, timeout, fail)
         known = self.core.known(question, kind)
         if known is not None:
             return known
-        run = self._under_way.begin()
         try:
-            reply = await self._asked(run, question.call)
+            reply = await self.ask(question.call)
         except Unavailable as missing:
             return self.core.undecided(question, kind, missing)
-        finally:
-            self._under_way.end(run)
         return self.core.decided(question, kind, reply)
+
+    async def send(self, call: Call) -> object:
+        """Returns the reply to a raw command, or raises the error of redis-py."""
+        with self.taken.run() as run:
+            run.begin(call)
+            return await self.nodes.send(call)
 
     async def _asked(self, run: Run, call: Call | Awaitable[object]) -> object:
         if not isinstance(call, Call):
             return await call
-        run.begin(call, self.taken)
+        run.begin(call)
         return await self._send(call)
 
     async def _send(self, call: Call) -> object:

@@ -8,7 +8,8 @@ from ..call.call import Call
 from ..decide.core import Core
 from ..decide.errors import CallError, Closed, Unavailable
 from ..decide.replies import has_ended
-from .jobs import Job, Scheduler
+from .background import Scheduler
+from .jobs import Job
 
 FIRST_DELAY, LONGEST_DELAY = 0.05, 30.0
 LONGEST_SILENT = 1.0

@@ -179,10 +179,7 @@ class AsyncBudget:
         Args:
             estimate: The most that the work may cost (1 to 9007199254740991).
             wait: How long to wait in the server if the estimate does not fit.
-            timeout: The seconds after which this call is given up, in place of the limiter's.
-            fail: What is decided without an answer, in place of the limiter's.
-            tenant: Who shares the limit fairly with other tenants while they wait.
-            weight: The share of the tenant (1 to 1000).
+            timeout, fail, tenant, weight: As of `RateLimiter.limit`.
 
         Raises:
             Refused: On entering: the estimate does not fit.

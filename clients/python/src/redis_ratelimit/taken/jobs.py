@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from itertools import count, islice
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from ..call.call import Call
 
@@ -45,29 +45,6 @@ class Job:
 
 Delays: TypeAlias = Sequence[float | None]
 """For each job the seconds until its call is sent again, or None."""
-
-
-class Scheduler(Protocol):
-    """Runs jobs in the background."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether all jobs are dropped, since the limiter closes."""
-        ...
-
-    def __len__(self) -> int: ...
-
-    def add(self, job: Job, delay: float) -> bool:
-        """Sends the call of a job after some seconds. Returns False if the job is dropped."""
-        ...
-
-    def stop(self, job: Job) -> None:
-        """Sends the call of a job no more."""
-        ...
-
-    def close(self) -> list[Job]:
-        """Ends all jobs. Returns the endings that are left, and with them those whose call is still being sent."""
-        ...
 
 
 class Timetable:

@@ -36,6 +36,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..call.errors import ConfigurationError, RateLimitError
+from ..gate.cors import but_preflights
 from ..gate.entrance import AsyncGate
 from ..gate.gate import Before, Fields
 from ..gate.passage import Passage
@@ -76,6 +77,8 @@ class RateLimit:
         shed: Sheds load before the rules are asked.
         skip: Returns whether a request is not limited at all.
         headers: Which headers responses have: `"draft"` (of the IETF), `"legacy"` (`X-RateLimit-*`), or `"off"`.
+        preflights: Whether preflights of browsers (`OPTIONS` with `Access-Control-Request-Method`) are limited too.
+        expose: Whether responses tell browsers that scripts of another origin may read these headers.
         on_refused: Returns the application's own answer to a request that does not go on, in place of problem details
             (RFC 9457). It gets the headers of the refusal that it lacks.
 
@@ -92,10 +95,14 @@ class RateLimit:
         *,
         skip: Callable[[Request], Given[bool]] | None = None,
         headers: Fields = "draft",
+        preflights: bool = False,
+        expose: bool = False,
         on_refused: OnRefused | None = None,
     ) -> None:
         self._app, self._on_refused = app, on_refused
-        self._gate = AsyncGate(limiter, rules, shed, skip=skip, headers=headers)
+        self._gate = AsyncGate(
+            limiter, rules, shed, skip=skip if preflights else but_preflights(skip), headers=headers, expose=expose
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles a connection."""
@@ -207,23 +214,17 @@ def limited(
 ) -> Callable[[HTTPConnection, Response], AsyncIterator[Passage]]:
     """Returns limits of single routes, as a dependency of FastAPI: `dependencies=[Depends(limited(limiter, rules))]`.
 
-    It may also be a dependency of the whole application. It limits the handshakes of WebSockets too, except by rules with
-    `websocket=False`.
+    The arguments are those of `RateLimit`. It may also be a dependency of the whole application. It limits the handshakes of
+    WebSockets too, except by rules with `websocket=False`.
 
     A request that does not go on is a `RequestRefused`. A route that returns a `Response` itself has to give it the `headers` of the
-    passage, which is the value of the dependency, and a WebSocket's has to give them to `accept`. A dependency does not see the response, so that its rules have no `counts`.
-
-    Args:
-        limiter: Asks the server, and says what happens without an answer. Its `ready` checks the rules.
-        rules: The rules, with different names.
-        shed: Sheds load before the rules are asked.
-        skip: Returns whether a request is not limited at all.
-        headers: Which headers responses have: `"draft"` (of the IETF), `"legacy"` (`X-RateLimit-*`), or `"off"`.
+    passage, which is the value of the dependency, and a WebSocket's has to give them to `accept`. A dependency does not see the
+    response, so its rules have no `counts`.
 
     Raises:
         ConfigurationError: A rule is wrong.
     """
-    gate = AsyncGate(limiter, rules, shed, skip=skip, headers=headers)
+    gate = AsyncGate(limiter, rules, shed, skip=but_preflights(skip), headers=headers)
     if any(rule.counts for rule in gate.rules):
         raise ConfigurationError("a rule with counts needs the middleware, since a dependency does not see the response")
 

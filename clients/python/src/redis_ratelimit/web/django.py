@@ -48,6 +48,7 @@ from redis import Redis, RedisCluster
 from redis.asyncio import Redis as AsyncRedis, RedisCluster as AsyncRedisCluster
 
 from ..call.errors import ConfigurationError
+from ..gate.cors import but_preflights
 from ..gate.entrance import AsyncGate
 from ..gate.entrance_threads import Gate
 from ..gate.gate import Fields
@@ -66,7 +67,7 @@ AsyncGetResponse: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponseBase
 OnRefused: TypeAlias = Callable[[HttpRequest, Refusal], HttpResponse]
 View: TypeAlias = Callable[..., Any]
 
-_NAMES = frozenset(("REDIS", "CLUSTER", "OPTIONS", "LIMITER", "RULES", "SHED", "SKIP", "HEADERS", "ON_REFUSED"))
+_NAMES = frozenset(("REDIS", "CLUSTER", "OPTIONS", "LIMITER", "RULES", "SHED", "SKIP", "HEADERS", "PREFLIGHTS", "EXPOSE", "ON_REFUSED"))
 _STATUSES = (Http404, 404), (PermissionDenied, 403), ((BadRequest, SuspiciousOperation), 400), (Exception, 500)
 _REFUSED, _BEFORE = "redis_ratelimit_refused", "redis_ratelimit_before"
 
@@ -136,7 +137,12 @@ class RateLimit:
 
     @property
     def _options(self) -> dict[str, Any]:
-        return {"skip": self._settings["SKIP"], "headers": self._settings["HEADERS"]}
+        skip: Callable[[HttpRequest], bool] | None = self._settings["SKIP"]
+        return {
+            "skip": skip if self._settings["PREFLIGHTS"] else but_preflights(skip),
+            "headers": self._settings["HEADERS"],
+            "expose": self._settings["EXPOSE"],
+        }
 
 
 def limited(
@@ -168,7 +174,7 @@ def limited(
     def decorated(view: View) -> View:
         if iscoroutinefunction(view):  # pyright: ignore[reportDeprecated]
             on_loop: AsyncGate[HttpRequest] = AsyncGate(
-                cast(AsyncRateLimiter, limiter), rules, shed, skip=skip, headers=headers
+                cast(AsyncRateLimiter, limiter), rules, shed, skip=but_preflights(skip), headers=headers
             )
 
             @wraps(view)
@@ -176,7 +182,7 @@ def limited(
                 return await _async_through(on_loop, request, on_refused, lambda request: view(request, *values, **named))
 
             return awaited
-        gate: Gate[HttpRequest] = Gate(cast(RateLimiter, limiter), rules, shed, skip=skip, headers=headers)
+        gate: Gate[HttpRequest] = Gate(cast(RateLimiter, limiter), rules, shed, skip=but_preflights(skip), headers=headers)
 
         @wraps(view)
         def passed(request: HttpRequest, *values: Any, **named: Any) -> HttpResponseBase:
@@ -250,7 +256,8 @@ def _checked(given: object) -> dict[str, Any]:
     rules = known.get("RULES", ())
     # What yields its rules once would have none for a second event loop.
     known["RULES"] = tuple(cast(Iterable[object], rules)) if isinstance(rules, Iterable) and not isinstance(rules, str) else rules
-    return {"SHED": None, "SKIP": None, "HEADERS": "draft", "ON_REFUSED": None} | known
+    defaults = {"SHED": None, "SKIP": None, "HEADERS": "draft", "PREFLIGHTS": False, "EXPOSE": False, "ON_REFUSED": None}
+    return defaults | known
 
 
 def _limiter(known: Mapping[str, Any], kind: type[Any], plain: type[Any], cluster: type[Any]) -> Any:

@@ -30,6 +30,7 @@ from werkzeug.exceptions import HTTPException
 
 from ..call.errors import ConfigurationError
 from ..decide.decision import Decision
+from ..gate.cors import but_preflights
 from ..gate.entrance_threads import Gate
 from ..gate.gate import Fields
 from ..gate.passage import Passage
@@ -66,6 +67,8 @@ class RateLimit:
         shed: Sheds load before the rules are asked.
         skip: Returns whether a request is not limited at all.
         headers: Which headers responses have: `"draft"` (of the IETF), `"legacy"` (`X-RateLimit-*`), or `"off"`.
+        preflights: Whether preflights of browsers (`OPTIONS` with `Access-Control-Request-Method`) are limited too.
+        expose: Whether responses tell browsers that scripts of another origin may read these headers.
         on_refused: Returns the application's own answer to a request that does not go on, in place of problem details
             (RFC 9457). It gets the headers of the refusal that it lacks.
 
@@ -82,9 +85,13 @@ class RateLimit:
         *,
         skip: Callable[[Request], bool] | None = None,
         headers: Fields = "draft",
+        preflights: bool = False,
+        expose: bool = False,
         on_refused: OnRefused | None = None,
     ) -> None:
-        self._gate = Gate(limiter, rules, shed, skip=skip, headers=headers)
+        self._gate = Gate(
+            limiter, rules, shed, skip=skip if preflights else but_preflights(skip), headers=headers, expose=expose
+        )
         self._on_refused = on_refused
         if app is not None:
             self.init_app(app)
@@ -140,22 +147,13 @@ def limited(
 ) -> Callable[[View], View]:
     """Limits single views: `@app.get("/search")` and below it `@limited(limiter, rules)`.
 
-    For the `counts` of a rule the status of an exception is its own if it is an `HTTPException`, and else 500, whatever an
-    error handler of the application answers.
-
-    Args:
-        limiter: Asks the server, and says what happens without an answer. Its `ready` checks the rules.
-        rules: The rules, with different names.
-        shed: Sheds load before the rules are asked.
-        skip: Returns whether a request is not limited at all.
-        headers: Which headers responses have: `"draft"` (of the IETF), `"legacy"` (`X-RateLimit-*`), or `"off"`.
-        on_refused: Returns the application's own answer to a request that does not go on, in place of problem details
-            (RFC 9457). It gets the headers of the refusal that it lacks.
+    The arguments are those of `RateLimit`. For the `counts` of a rule the status of an exception is its own if it is an
+    `HTTPException`, and else 500, whatever an error handler of the application answers.
 
     Raises:
         ConfigurationError: A rule is wrong.
     """
-    gate: Gate[Request] = Gate(limiter, rules, shed, skip=skip, headers=headers)
+    gate: Gate[Request] = Gate(limiter, rules, shed, skip=but_preflights(skip), headers=headers)
 
     def decorated(view: View) -> View:
         @wraps(view)

@@ -5,16 +5,14 @@ the node is named, so the node is named here."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from itertools import count
-from typing import Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias
 
 import redis.asyncio as client
 from redis.exceptions import AskError, ClusterDownError, ConnectionError, MovedError, TimeoutError, TryAgainError
 
 from ..call.call import Call
 from ..call.errors import ConfigurationError
-from ..call.values import Key
 from .blocking import forget_slots, waited, waited_at
 from .redirect import combined
 
@@ -32,9 +30,9 @@ class AsyncSender(Protocol):
 def async_sender(redis: AsyncClient | AsyncSender) -> AsyncSender:
     """Returns what sends calls on this client."""
     if isinstance(redis, client.RedisCluster):
-        return _OnCluster(cast(_Cluster, redis))
+        return _OnCluster(redis)
     if isinstance(redis, client.Redis):
-        return _OnServer(cast(_Server, redis))
+        return _OnServer(redis)
     if not hasattr(redis, "send"):
         raise wrong_client(redis)
     return redis
@@ -47,33 +45,11 @@ def wrong_client(redis: object) -> ConfigurationError:
     return ConfigurationError(f"the client must be {expected}, such as Redis.from_url(…), not {given}")
 
 
-# What is used of redis-py, whose own types leave most of it open.
-
-
-class _Server(Protocol):
-    def execute_command(self, *words: object) -> Awaitable[object]: ...
-
-
-class _Cluster(Protocol):
-    read_from_replicas: bool
-    load_balancing_strategy: object
-
-    def get_node_from_key(self, key: Key, replica: bool = False) -> object: ...
-
-    def get_primaries(self) -> list[object]: ...
-
-    def get_random_node(self) -> object: ...
-
-    def initialize(self) -> Awaitable[object]: ...
-
-    def execute_command(self, *words: object, target_nodes: object) -> Awaitable[object]: ...
-
-
 _REDIRECTED = (MovedError, AskError, TryAgainError, ClusterDownError)
 
 
 class _OnServer:
-    def __init__(self, redis: _Server) -> None:
+    def __init__(self, redis: Any) -> None:
         self._redis = redis
 
     async def send(self, call: Call) -> object:
@@ -83,7 +59,7 @@ class _OnServer:
 
 
 class _OnCluster:
-    def __init__(self, redis: _Cluster) -> None:
+    def __init__(self, redis: Any) -> None:  # redis-py leaves most of its types open
         self._redis, self._turn = redis, count()
 
     async def send(self, call: Call) -> object:
@@ -99,7 +75,7 @@ class _OnCluster:
                 raise
         return combined([await self._redis.execute_command(*call.words, target_nodes=node) for node in nodes])
 
-    def _nodes(self, call: Call) -> list[object]:
+    def _nodes(self, call: Call) -> Any:
         """The nodes that get the call. A replica answers probes if the client reads from replicas."""
         redis = self._redis
         if call.everywhere:

@@ -65,7 +65,7 @@ class AsyncLink:
         name: str,
         more: Settings,
     ) -> None:
-        self.closed = self._waits_ended = False
+        self.closed = False
         self._timeout, self._patience, self._clock, self._name = timeout, connect_timeout, clock, name
         self._most = source.connections
         # Each step of a call has its own time-out.
@@ -84,8 +84,6 @@ class AsyncLink:
         """Sends a call and returns the reply. A connection that a reply may still reach is closed."""
         call.asked = self._name
         try:
-            if self.closed:
-                raise Closed
             if call.wait is not None:
                 return await self._waited(self._of_here(), call, asking, call.wait)
             seconds = call.timeout or self._timeout
@@ -102,16 +100,13 @@ class AsyncLink:
         for call in calls:
             call.asked = self._name
         try:
-            if self.closed:
-                raise Closed
             await self._lent(lambda connection: self._pipelined(connection, calls, replies))
         except Exception as error:
             replies += [Closed() if self.closed else error] * (len(calls) - len(replies))
         return replies
 
     async def end_waits(self) -> None:
-        """Closes the connections of calls that wait in the server. From now on such calls raise `Closed`."""
-        self._waits_ended = True
+        """Closes the connections of calls that wait in the server, which are ended."""
         opened = self._opened
         if opened is not None and opened.where is here():
             for connection in opened.pool.waits():
@@ -137,9 +132,8 @@ class AsyncLink:
                     pool = Pool(self._pool.make_connection, AsyncPlace, self._clock, self._timeout, self._patience)
                     self._opened = _AsyncOpened(pool, self._most)
                 opened = self._opened
-                if self.closed:
-                    opened.pool.close()
-                    raise Closed
+        if self.closed:
+            raise Closed
         return opened
 
     async def _lent(self, work: Callable[[Any], Awaitable[T]]) -> T:
@@ -147,7 +141,7 @@ class AsyncLink:
         opened = self._of_here()
         pool = opened.pool
         until = self._clock() + pool.patience()
-        await self._enter(opened.room, self._patience)
+        await opened.room.enter(self._patience)
         try:
             connection = await self._shared(opened, until)
             begun = self._clock()
@@ -197,8 +191,6 @@ class AsyncLink:
             if isinstance(error, NoReply):
                 raise ServerFull(f"no free connection, and no further one: {pool.refusal}") from error
             raise
-        if self.closed:
-            raise Closed
         return connection
 
     async def _waited(self, opened: _AsyncOpened, call: Call, asking: bool, wait: float) -> object:
@@ -225,19 +217,11 @@ class AsyncLink:
             if not await is_stale(connection):
                 return
             await disconnect(connection)
-        await self._enter(opened.turn, seconds)
+        await opened.turn.enter(seconds)
         try:
             await connect(connection, seconds, opened.pool.patience())
         finally:
             opened.turn.leave()
-        if self.closed:
-            raise Closed
-
-    async def _enter(self, room: AsyncRoom, seconds: float) -> None:
-        await room.enter(seconds)
-        if self.closed:
-            room.leave()
-            raise Closed
 
     async def _pipelined(self, connection: Any, calls: Sequence[Call], replies: list[object]) -> None:
         await exchange_all(connection, calls, replies, self._timeout, self._is_over, self._clock)
@@ -253,7 +237,7 @@ class AsyncLink:
             await disconnect(connection)
 
     def _is_over(self, call: Call) -> bool:
-        return self.closed or call.ended or (self._waits_ended and call.wait is not None)
+        return self.closed or call.ended
 
 
 class AsyncLinks:
@@ -286,9 +270,7 @@ class AsyncLinks:
                 more = {"host": host, "port": port, **self._more}
                 new = AsyncLink(self._source, *self._bounds, named(address), more)
                 link = self._links.setdefault(address, new)
-                if self.closed:
-                    link.closed = True
-                    raise Closed
+                link.closed = self.closed
         return link
 
     def all(self) -> list[AsyncLink]:
@@ -297,7 +279,7 @@ class AsyncLinks:
             return list(self._links.values())
 
     def close(self) -> list[AsyncLink]:
-        """Lets `to` raise `Closed` from now on. Returns the links to close."""
+        """Returns the links to close. Those that `to` makes from now on are closed."""
         with self._lock:
             self.closed = True
             return list(self._links.values())

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeAlias, TypeVar
 
 from redis.asyncio import Connection, Redis, RedisCluster, SSLConnection
 
 from ..call.call import Call
 from ..call.errors import ConfigurationError
-from ..decide.errors import Closed
 from .clients import AsyncClient, wrong_client
 from .link import AsyncLink, AsyncLinks
 from .redirect import Step, routed
-from .slots import Placed, SlotMap
+from .slots import SlotMap
 from .source import Source, server_name, source_of_cluster, source_of_server
 
 R = TypeVar("R")
@@ -34,26 +33,6 @@ async def drive(steps: Generator[S, object, R], perform: Callable[[S], Awaitable
                 step = steps.send(reply)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
-
-
-class AsyncNodes(Placed, Protocol):
-    """The servers that a limiter asks."""
-
-    async def send(self, call: Call) -> object:
-        """Returns the reply, or raises the error of redis-py."""
-        ...
-
-    async def send_all(self, calls: Sequence[Call]) -> list[object]:
-        """Sends calls for one server in a pipeline. Returns their replies. In place of a missing reply stands its error."""
-        ...
-
-    async def end_waits(self) -> None:
-        """Closes the connections of calls that wait in the server."""
-        ...
-
-    async def close(self) -> None:
-        """Closes all connections."""
-        ...
 
 
 def async_nodes_of(
@@ -126,8 +105,6 @@ class AsyncClusterNodes:
 
     async def send(self, call: Call) -> object:
         """Returns the reply, or raises the error of redis-py."""
-        if self._links.closed:
-            raise Closed
         return await drive(routed(self.slots, call), self._perform)
 
     async def send_all(self, calls: Sequence[Call]) -> list[object]:
@@ -136,7 +113,7 @@ class AsyncClusterNodes:
         A call that is redirected is sent again alone.
         """
         known: list[object] = []
-        if self.slots.primaries() and not self._links.closed:
+        if self.slots.primaries():
             known = await self._links.to(self.slots.node(calls[0])).exchange_all(calls)
         replies: list[object] = []
         for number, call in enumerate(calls):
@@ -174,3 +151,6 @@ class AsyncClusterNodes:
         if step.pause:
             await self._sleep(step.pause)
         return await self._links.to(step.address).exchange(step.call, step.asking)
+
+
+AsyncNodes: TypeAlias = AsyncServerNodes | AsyncClusterNodes

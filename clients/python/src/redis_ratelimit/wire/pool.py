@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from threading import RLock
-from typing import Any, Protocol
+from typing import Any
 
+from ..decide.errors import Closed
 from ..decide.failure import is_lost, waits_for_another
+from .sockets import AsyncPlace
+from .sockets_threads import Place
 from .source import FULL, SPARE
-
-
-class Place(Protocol):
-    """A place in line for a connection that is in use."""
-
-    def set(self, connection: Any) -> bool:
-        """Hands a connection to the call that waits, or None if there is none any more. False if it has gone."""
-        ...
-
-    def given(self) -> Any:
-        """Returns the connection that was handed to a call that has gone."""
-        ...
 
 
 class Pool:
@@ -40,7 +31,7 @@ class Pool:
     def __init__(
         self,
         make: Callable[[], Any],
-        place: Callable[[], Place],
+        place: Callable[[], AsyncPlace | Place],
         clock: Callable[[], float],
         timeout: float,
         longest: float,
@@ -53,7 +44,7 @@ class Pool:
         self._open: set[Any] = set()  # those that are shared and open, or being opened
         self._free: list[Any] = []  # those of them that are not in use
         self._spare: list[Any] = []  # those of calls that waited
-        self._line: deque[Place] = deque()
+        self._line: deque[AsyncPlace | Place] = deque()
         self._full_until, self.refusal = 0.0, ""
         self._heard = 0.0  # when a call on a shared one was last answered
         self._hurried_until = 0.0
@@ -70,6 +61,8 @@ class Pool:
             tries: How often one may still be opened if it was lost. The server is not away if it closes all of them.
         """
         with self._lock:
+            if self._closed:
+                raise Closed
             if self._free:
                 return self._free.pop(), None
             if self._open and (refused is not None or self._clock() < self._full_until):
@@ -89,7 +82,7 @@ class Pool:
         self._full_until, self.refusal = self._clock() + FULL, str(error)
         return tries - 1 if is_lost(error) else 0
 
-    def leave(self, place: Place) -> None:
+    def leave(self, place: AsyncPlace | Place) -> None:
         """Notes that a call waits in line no more. What it was handed meanwhile is for the next one."""
         with self._lock:
             if place in self._line:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count
 from threading import Lock
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, cast
 
 from redis import exceptions as errors
 from redis.crc import key_slot
@@ -23,19 +23,6 @@ REST = 1.0
 """For how many seconds a replica that did not answer is not asked."""
 SEEDS = 32
 """The most nodes that are asked for the slots."""
-
-
-class Placed(Protocol):
-    """The servers, and which of them gets a call."""
-
-    @property
-    def slots(self) -> SlotMap | None:
-        """Which node has which slot, on a cluster."""
-        ...
-
-    def where(self, call: Call) -> str:
-        """Returns the name of the server that will get the call, as far as it is known."""
-        ...
 
 
 class Shard(NamedTuple):

@@ -110,6 +110,8 @@ def exchange_all(
     clock: Callable[[], float],
 ) -> None:
     """Sends calls in a pipeline, and adds their replies."""
+    if is_over(calls[0]):
+        raise Closed
     for call in calls:
         call.sent = True
     connection.send_packed_command(connection.pack_commands([call.words for call in calls]))

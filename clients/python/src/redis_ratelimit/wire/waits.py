@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import RLock
-from types import TracebackType
 
 from ..call.call import Call
 from ..call.values import integer
 from ..decide.failure import NoFreeConnection
 from ..decide.fork import after_fork
+
+_AT_ONCE = nullcontext()
 
 
 class Waits:
@@ -28,33 +31,18 @@ class Waits:
         self._lock = RLock()
         self._count = 0
 
-    def begin(self, call: Call) -> _Wait:
+    def begin(self, call: Call) -> AbstractContextManager[None]:
         """Returns a context manager for the sending of a call. It raises an error if there are too many that wait."""
-        return _Wait(self, call.wait is not None)
+        return _AT_ONCE if call.wait is None else self._waiting()
 
-    def add(self) -> None:
-        """Notes one more."""
+    @contextmanager
+    def _waiting(self) -> Generator[None]:
         with self._lock:
             if self._count >= self._most:
                 raise NoFreeConnection(f"{self._most} calls wait already, the most by max_waits")
             self._count += 1
-
-    def remove(self) -> None:
-        """Notes one less."""
-        with self._lock:
-            self._count -= 1
-
-
-class _Wait:
-    __slots__ = ("_waits", "_with")
-
-    def __init__(self, waits: Waits, waits_in_server: bool) -> None:
-        self._waits, self._with = waits, waits_in_server
-
-    def __enter__(self) -> None:
-        if self._with:
-            self._waits.add()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._with:
-            self._waits.remove()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._count -= 1

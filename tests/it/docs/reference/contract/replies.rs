@@ -20,7 +20,7 @@ const KINDS: [(&str, &[&str]); 17] = [
     ("shed", &["RL.SHED"]),
     ("top", &["RL.TOP"]),
     ("info", &["RL.INFO"]),
-    ("map", &["RL.POLICY GET", "RL.POLICY STATS"]),
+    ("map", &["RL.POLICY GET", "RL.POLICY STATS", "RL.POLICY TRY"]),
     ("policies", &["RL.POLICY LIST"]),
     ("help", &["RL.EXPLAIN", "RL.HELP", "RL.POLICY HELP"]),
     ("ok", &["RL.APPLY", "RL.TOP RESET"]),
