@@ -80,6 +80,7 @@ export const ROWS: Record<string, Row> = {
   ask: (limiter) => limiter.ask('key', 'api', { wait: '1s' }),
   'peek, with a rate': (limiter) => limiter.peek('key', '10/s'),
   'peek, with a policy': (limiter) => limiter.peek('key', 'api'),
+  explain: (limiter) => limiter.explain('key', '10/s'),
   refund: (limiter) => limiter.refund('key', '10/s'),
   reset: async (limiter, server) => {
     await server.cli('RL.GCRA', `${limiter.connected.prefix}key`, '9', '10', '1s')
@@ -97,6 +98,7 @@ export const ROWS: Record<string, Row> = {
   'middleware: a Concurrent': middleware([minute, lease('lease')], { lease: true }),
   'middleware: several Concurrent': middleware([lease('one'), lease('two')], { lease: true }),
   'middleware: an estimate': middleware([{ name: 'tokens', key: ann, limit: BUCKET, estimate: 60 }]),
+  'middleware: a rule with counts': middleware([{ name: 'failed', key: ann, limit: BUCKET, counts: Boolean }]),
   'middleware: a policy': middleware([policy('api')]),
   'middleware: policies that only functions return': middleware([policy(() => 'api')]),
   'middleware: a policy with leases': middleware([policy('jobs')]),
