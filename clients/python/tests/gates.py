@@ -34,8 +34,9 @@ def rule(
     cost: int | Callable[[Request], int] = 1,
     estimate: int | Callable[[Request], int] | None = None,
     hold: str = "10m",
+    counts: Callable[[int], bool] | None = None,
 ) -> Rule[Request]:
-    return Rule(name, caller, limit, policy=policy, cost=cost, estimate=estimate, hold=hold)
+    return Rule(name, caller, limit, policy=policy, cost=cost, estimate=estimate, hold=hold, counts=counts)
 
 
 def passed(entered: Passage | Refusal) -> Passage:
