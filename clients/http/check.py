@@ -101,6 +101,7 @@ def check(processes: Processes, names: Sequence[str], folder: Path | None) -> in
         app.shedding()
         app.leases()
         app.budget()
+        app.failures()
         app.hanging(redis_server)
         redis_server.kill()
         redis_server.wait()

@@ -153,6 +153,23 @@ class Application:
         told = f"{full} held, {refused.status_code}, 0 held {took:.1f} s later"
         self.row("leases: 5 streams, a sixth, all hang up; 5 hasty", right, told)
 
+    def failures(self) -> None:
+        """Ten logins that succeed and three that fail, of three failures in 10 s; then a handler that raises, and a preflight."""
+        good = [self.ask("/login?ok=1", "login").status_code for _ in range(10)]
+        bad = [self.ask("/login?ok=0", "login").status_code for _ in range(4)]
+        told = f"{good.count(200)} × 200, then {' '.join(map(str, bad))}"
+        self.row("10 good logins, 3 bad ones of 3, one more", (good, bad) == ([200] * 10, [401, 401, 401, 429]), told)
+
+        broken = self.ask("/boom", "boom")
+        left = self.left(f"default:{self.name}:boom", "SLIDINGLOG", 100, "10s")
+        shown = "with" if "ratelimit" in broken.headers else "without"
+        self.row("a handler that raises", (broken.status_code, left) == (500, 99), f"500 {shown} RateLimit, {left} of 100 left")
+
+        fields = {"x-api-key": f"{self.name}:preflight", "access-control-request-method": "GET"}
+        codes = {httpx.options(f"{self.url}/short", headers=fields, timeout=30).status_code for _ in range(5)}
+        left = self.left(f"short:{self.name}:preflight", "SLIDINGLOG", 2, "1500ms")
+        self.row("5 preflights to a path with 2 requests", (codes, left) == ({200}, 2), f"{codes}, {left} of 2 left")
+
     def budget(self) -> None:
         bucket, requests = f"tokens:{self.name}:budget", f"default:{self.name}:budget"
 

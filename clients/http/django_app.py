@@ -47,6 +47,7 @@ settings.configure(
             Rule("tokens", key=on("/chat"), limit=TokenBucket(1000, 1000, "1d"), estimate=MAX_TOKENS),
             Rule("plan", key=on("/plan"), limit=lambda request: PLANS.get(request.headers.get("x-plan"), SlidingLog(3, "10s"))),
             Rule("items", key=on("/items"), limit=SlidingLog(10, "10s"), cost=lambda request: int(request.GET["n"])),
+            Rule("login", key=on("/login"), limit=SlidingLog(3, "10s"), counts=lambda status: status >= 400),
         ],
         # Reports go first, pages next. What is paid for is never shed.
         "SHED": Shed[HttpRequest](
@@ -103,6 +104,14 @@ async def async_chat(request: HttpRequest) -> StreamingHttpResponse:
     return StreamingHttpResponse(async_paused(words(request), 0.01))
 
 
+def login(request: HttpRequest) -> HttpResponse:
+    return HttpResponse("ok", status=200 if request.GET["ok"] == "1" else 401)
+
+
+def boom(request: HttpRequest) -> HttpResponse:
+    raise RuntimeError("the handler is broken")
+
+
 def page(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok")
 
@@ -111,6 +120,8 @@ ON_ASYNCIO = "ASYNC" in os.environ
 urlpatterns = [
     re_path("^stream$", async_stream if ON_ASYNCIO else stream),
     re_path("^chat$", async_chat if ON_ASYNCIO else chat),
+    re_path("^login$", login),
+    re_path("^boom$", boom),
     re_path("", page),
 ]
 django.setup()

@@ -45,6 +45,7 @@ app.add_middleware(
         Rule("tokens", key=on("/chat"), limit=TokenBucket(1000, 1000, "1d"), estimate=MAX_TOKENS),
         Rule("plan", key=on("/plan"), limit=lambda request: PLANS.get(request.headers.get("x-plan", ""), SlidingLog(3, "10s"))),
         Rule("items", key=on("/items"), limit=SlidingLog(10, "10s"), cost=lambda request: int(request.query_params["n"])),
+        Rule("login", key=on("/login"), limit=SlidingLog(3, "10s"), counts=lambda status: status >= 400),
     ],
     # Reports go first, pages next. What is paid for is never shed.
     shed=Shed(
@@ -85,6 +86,16 @@ async def chat(request: Request, tokens: int, fail: int | None = None) -> Stream
     return StreamingResponse(answer())
 
 
-@app.get("/{path:path}")
+@app.get("/login")
+async def login(ok: bool) -> PlainTextResponse:
+    return PlainTextResponse("ok", 200 if ok else 401)
+
+
+@app.get("/boom")
+async def boom() -> None:
+    raise RuntimeError("the handler is broken")
+
+
+@app.api_route("/{path:path}", methods=["GET", "OPTIONS"])
 async def page(path: str) -> PlainTextResponse:
     return PlainTextResponse("ok")

@@ -45,6 +45,7 @@ RateLimit(
         Rule("tokens", key=on("/chat"), limit=TokenBucket(1000, 1000, "1d"), estimate=MAX_TOKENS),
         Rule("plan", key=on("/plan"), limit=lambda request: PLANS.get(request.headers.get("x-plan", ""), SlidingLog(3, "10s"))),
         Rule("items", key=on("/items"), limit=SlidingLog(10, "10s"), cost=lambda request: int(request.args["n"])),
+        Rule("login", key=on("/login"), limit=SlidingLog(3, "10s"), counts=lambda status: status >= 400),
     ],
     # Reports go first, pages next. What is paid for is never shed.
     shed=Shed(
@@ -87,7 +88,17 @@ def chat() -> Response:
     return Response(answer())
 
 
-@app.get("/")
-@app.get("/<path:path>")
+@app.get("/login")
+def login() -> tuple[str, int]:
+    return "ok", 200 if request.args["ok"] == "1" else 401
+
+
+@app.get("/boom")
+def boom() -> str:
+    raise RuntimeError("the handler is broken")
+
+
+@app.route("/", methods=["GET", "OPTIONS"])
+@app.route("/<path:path>", methods=["GET", "OPTIONS"])
 def page(path: str = "") -> str:
     return "ok"

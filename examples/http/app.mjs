@@ -3,13 +3,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import express from 'express'
 import { Redis } from 'ioredis'
-import { Concurrent, RateLimiter, TokenBucket, UNLIMITED } from 'redis-ratelimit'
+import { Concurrent, RateLimiter, TokenBucket, UNLIMITED, clientAddress } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/express'
 
 const OWNERS = new Map([['a-secret-key', 'acme'], ['another-key', 'staff']])
 const PLANS = new Map([['acme', '600/m'], ['staff', UNLIMITED]])
 // The owner of the key: the server stores this name, so it must be no secret.
-const caller = (req) => OWNERS.get(req.get('x-api-key')) ?? req.ip
+const caller = (req) => OWNERS.get(req.get('x-api-key')) ?? clientAddress(req)
 const chatting = (req) => (req.path === '/chat' ? caller(req) : UNLIMITED)
 const planOf = (req) => PLANS.get(caller(req)) ?? '60/m'
 

@@ -5,7 +5,7 @@ import os
 from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from redis.asyncio import Redis
-from redis_ratelimit import UNLIMITED, AsyncRateLimiter, Concurrent, TokenBucket
+from redis_ratelimit import UNLIMITED, AsyncRateLimiter, Concurrent, TokenBucket, client_address
 from redis_ratelimit.asgi import RateLimit, Rule
 
 OWNERS = {"a-secret-key": "acme", "another-key": "staff"}
@@ -13,7 +13,7 @@ PLANS = {"acme": "600/m", "staff": UNLIMITED}
 
 
 def caller(request):  # the owner of the key: the server stores this name, so it must be no secret
-    return OWNERS.get(request.headers.get("x-api-key")) or request.client.host
+    return OWNERS.get(request.headers.get("x-api-key")) or client_address(request)
 
 
 def chatting(request):
