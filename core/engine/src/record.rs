@@ -153,6 +153,8 @@ impl Record {
     #[cold]
     fn end_chunk(&mut self) {
         let mut chunk = std::mem::take(&mut self.last);
+        // One that ends early, such as by a replay, keeps no room that it does not use.
+        chunk.entries.shrink_to_fit();
         chunk.keys.shrink_to_fit();
         self.bytes += chunk.bytes();
         self.full.push_back(Arc::new(chunk));

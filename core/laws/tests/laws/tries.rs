@@ -236,3 +236,15 @@ fn a_hundred_thousand_calls_are_refused_as_models_in_rational_numbers_refuse_the
         assert_eq!(number(&fields, "to_us"), at.as_micros());
     }
 }
+
+#[test]
+fn a_replay_after_each_call_leaves_no_room_that_calls_do_not_use() {
+    let memory = node("LIMIT GCRA 4 5 10s");
+    for _ in 0..1000 {
+        call(&memory, T0, "RL.ASK k p");
+        tried(&memory, "RL.POLICY TRY p LIMIT GCRA 1 2 10s");
+    }
+    let [(_, calls), (_, bytes), _] = memory.node().record().counts();
+    assert_eq!(calls, 1000);
+    assert!(bytes <= calls * 70, "{bytes} bytes");
+}

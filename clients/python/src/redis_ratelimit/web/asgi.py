@@ -224,7 +224,7 @@ def limited(
     Raises:
         ConfigurationError: A rule is wrong.
     """
-    gate = AsyncGate(limiter, rules, shed, skip=but_preflights(skip), headers=headers)
+    gate = AsyncGate(limiter, rules, shed, skip=skip, headers=headers)
     if any(rule.counts for rule in gate.rules):
         raise ConfigurationError("a rule with counts needs the middleware, since a dependency does not see the response")
 

@@ -174,7 +174,7 @@ def limited(
     def decorated(view: View) -> View:
         if iscoroutinefunction(view):  # pyright: ignore[reportDeprecated]
             on_loop: AsyncGate[HttpRequest] = AsyncGate(
-                cast(AsyncRateLimiter, limiter), rules, shed, skip=but_preflights(skip), headers=headers
+                cast(AsyncRateLimiter, limiter), rules, shed, skip=skip, headers=headers
             )
 
             @wraps(view)
@@ -182,7 +182,7 @@ def limited(
                 return await _async_through(on_loop, request, on_refused, lambda request: view(request, *values, **named))
 
             return awaited
-        gate: Gate[HttpRequest] = Gate(cast(RateLimiter, limiter), rules, shed, skip=but_preflights(skip), headers=headers)
+        gate: Gate[HttpRequest] = Gate(cast(RateLimiter, limiter), rules, shed, skip=skip, headers=headers)
 
         @wraps(view)
         def passed(request: HttpRequest, *values: Any, **named: Any) -> HttpResponseBase:

@@ -153,7 +153,7 @@ def limited(
     Raises:
         ConfigurationError: A rule is wrong.
     """
-    gate: Gate[Request] = Gate(limiter, rules, shed, skip=but_preflights(skip), headers=headers)
+    gate: Gate[Request] = Gate(limiter, rules, shed, skip=skip, headers=headers)
 
     def decorated(view: View) -> View:
         @wraps(view)
