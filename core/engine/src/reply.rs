@@ -185,3 +185,9 @@ pub enum FieldValue {
     Bytes(Vec<u8>),
     Maps(Vec<Fields>),
 }
+
+impl From<u64> for FieldValue {
+    fn from(number: u64) -> FieldValue {
+        FieldValue::Integer(number.cast_signed())
+    }
+}

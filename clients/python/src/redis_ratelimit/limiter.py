@@ -9,7 +9,6 @@ from typing import Self
 from .call import calls, endings, questions
 from .call.adapt import Adapt, Drops
 from .call.call import Call, OpenOrClosed
-from .call.errors import ConfigurationError
 from .call.limit import LimiterLike, LimitLike, is_policy
 from .call.manner import Manner, bound
 from .call.steady import HOLD
@@ -225,13 +224,9 @@ class AsyncRateLimiter:
             keys: The keys 2, 3 and so on, for policies with limits on them.
             timeout, fail: As of `limit`.
         """
-        if is_policy(limiter_or_policy):
-            question = questions.peek_policy(self._connected.prefix, key, limiter_or_policy, cost, lease_id, keys)
-            return await self._connected.decide(question, AskDecision, timeout, fail)
-        if lease_id is not None or keys:
-            raise ConfigurationError("only a policy has a lease_id and more keys")
-        question = questions.peek(self._connected.prefix, key, limiter_or_policy, cost)
-        return await self._connected.decide(question, Decision, timeout, fail)
+        question = questions.peek(self._connected.prefix, key, limiter_or_policy, cost, lease_id, keys)
+        kind = AskDecision if is_policy(limiter_or_policy) else Decision
+        return await self._connected.decide(question, kind, timeout, fail)
 
     async def explain(
         self,
@@ -246,16 +241,10 @@ class AsyncRateLimiter:
         """Returns in sentences what `limit` or `ask` would return now, and why. They are for people, and may change.
 
         Args:
-            key: The key.
-            limiter_or_policy: A limiter, a rate, or the name of a policy.
-            cost: How much the request would take.
-            lease_id: The id of a lease, for policies with leases. A `Concurrent` has its own.
-            keys: The keys 2, 3 and so on, for policies with limits on them.
-            timeout: The seconds after which this call is given up, in place of the limiter's.
+            key, limiter_or_policy, cost, lease_id, keys: As of `peek`.
+            timeout: As of `limit`.
 
         Raises:
-            ConfigurationError: A value is wrong.
-            CallError: The server rejects the call.
             Unavailable: There is no answer, whatever `fail` says.
         """
         call = questions.explain(self._connected.prefix, key, limiter_or_policy, cost, lease_id, keys)

@@ -56,7 +56,7 @@ impl Command for Ask {
             };
             if let Some(outcome) = outcome {
                 policy.count(outcome, joint.refusing());
-                record(call, asked, asked.hold(), outcome.into());
+                remember(call, asked, asked.hold(), outcome.into());
             }
             if outcome == Some(Outcome::Admitted) && joint.refuses_in_shadow() {
                 policy.count_refusal_in_shadow(joint.refusing_in_shadow());
@@ -88,7 +88,7 @@ impl Command for AskRefund {
     fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         run(call, Purpose::Refund, |_, several, asked| {
             let joint = several.refund()?;
-            record(call, asked, None, Deed::Refund);
+            remember(call, asked, None, Deed::Refund);
             reply(&joint, asked, None)
         })
     }
@@ -105,7 +105,7 @@ impl Command for AskSettle {
         run(call, Purpose::Settle, |_, several, asked| {
             let id = call.parse(REST.., lease_id)?;
             let (joint, held) = several.settle(id)?;
-            record(call, asked, Some((id, Span::ZERO)), Deed::Settlement);
+            remember(call, asked, Some((id, Span::ZERO)), Deed::Settlement);
             reply(&joint, asked, Some(held))
         })
     }
@@ -176,13 +176,13 @@ fn take_only<H: Host>(
     let outcome = Outcome::of(taken.verdict);
     call.record(FIRST, Counter::Ask, outcome);
     policy.count(outcome, once(0));
-    record(call, asked, None, outcome.into());
+    remember(call, asked, None, outcome.into());
     Ok(Reply::Six(taken.answer(), 1))
 }
 
-/// Records a call that has ended, if the settings ask for it.
+/// Adds a call that has ended to the record, if the settings ask for it.
 #[inline(always)]
-fn record<H: Host>(call: &H, asked: &PolicyCall<'_>, hold: Option<(&[u8], Span)>, deed: Deed) {
+fn remember<H: Host>(call: &H, asked: &PolicyCall<'_>, hold: Option<(&[u8], Span)>, deed: Deed) {
     if call.node().settings.records() {
         add_to_record(call, asked, hold, deed);
     }

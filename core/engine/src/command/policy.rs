@@ -118,13 +118,9 @@ pub(crate) fn limit_and_counts((words, limit): (&str, &Arc<LimitCounts>)) -> Fie
 }
 
 fn counts<const N: usize>(counts: [(&'static str, u64); N]) -> [(Cow<'static, str>, FieldValue); N] {
-    counts.map(|(name, count)| (name.into(), number(count)))
+    counts.map(|(name, count)| (name.into(), count.into()))
 }
 
 fn version(stored: &CountedPolicy) -> (Cow<'static, str>, FieldValue) {
-    ("version".into(), number(stored.version))
-}
-
-fn number(number: u64) -> FieldValue {
-    FieldValue::Integer(number.cast_signed())
+    ("version".into(), stored.version.into())
 }

@@ -29,11 +29,9 @@ impl Wanted {
         let mut calls = self.calls();
         let is_apart = calls.iter().all(|call| call.entry.keys == 1);
         if is_apart {
-            if let Some((database, key)) = &self.key {
-                calls.retain(|call| call.entry.database == *database && call.first == &**key);
-            }
+            calls.retain(|call| self.counts(call));
             // Those of a key stay in their order.
-            calls.sort_by_key(|call| (call.entry.database, call.first));
+            calls.sort_by_key(Call::key);
         } else {
             let keys = calls.iter().flat_map(Call::keys).collect::<HashSet<_>>();
             if keys.len() > MOST_KEYS {
@@ -46,7 +44,7 @@ impl Wanted {
         }
         let [now, then] = [&self.now, &self.then].map(|policy| self.node(policy));
         let mut sum = Sum::default();
-        for keys in calls.chunk_by(|one, next| !is_apart || one.is_of_key_of(next)) {
+        for keys in calls.chunk_by(|one, next| !is_apart || one.key() == next.key()) {
             for some in keys.chunks(CALLS_OF_A_LOOK) {
                 if is_cancelled() {
                     return None;
@@ -81,12 +79,37 @@ impl Wanted {
         calls.filter(|call| call.entry.at >= begin).collect()
     }
 
+    /// Whether the call is counted, and not only replayed for the sake of others.
+    fn counts(&self, call: &Call<'_>) -> bool {
+        self.key.as_ref().is_none_or(|(database, key)| call.key() == (*database, &**key))
+    }
+
     fn replay_one<'r>(&self, call: &Call<'r>, now: &Node, then: &Node, sum: &mut Sum<'r>) {
-        let is_of =
-            |(database, key): &(i32, Box<[u8]>)| call.entry.database == *database && call.first == &**key;
-        let is_counted = self.key.as_ref().is_none_or(is_of);
-        let [now, then] = [now, then].map(|node| node.replay(call, is_counted));
-        if !matches!(call.entry.deed, Deed::Admitted | Deed::Refused) || !is_counted {
+        let Entry { hold, ttl, cost, is_forced, deed, keys, .. } = *call.entry;
+        let is_counted = self.counts(call);
+        let is_held = ttl > Span::ZERO;
+        let [hold, ttl] = [format!("{hold:016x}"), format!("{}ms", ttl.as_micros() / 1000)];
+        let cost = cost.map(|cost| cost.to_string());
+        let name = if is_counted { COUNTED } else { OTHERS };
+        let mut words: Vec<&[u8]> = vec![b"", call.first, name.as_bytes()];
+        if deed == Deed::Settlement {
+            words.push(hold.as_bytes());
+        }
+        if let Some(cost) = &cost {
+            words.extend([&b"COST"[..], cost.as_bytes()]);
+        }
+        if is_forced {
+            words.push(b"FORCE");
+        }
+        if is_held {
+            words.extend([&b"HOLD"[..], hold.as_bytes(), ttl.as_bytes()]);
+        }
+        if keys > 1 {
+            words.push(b"KEYS");
+            words.extend(call.chunk.keys(call.entry).skip(1));
+        }
+        let [now, then] = [now, then].map(|node| node.run(call.entry, &words));
+        if !matches!(deed, Deed::Admitted | Deed::Refused) || !is_counted {
             return;
         }
         match (now, then) {
@@ -95,36 +118,38 @@ impl Wanted {
         }
     }
 
-    fn reply(&self, now: &Node, then: &Node, sum: Sum<'_>) -> Fields {
+    fn reply(&self, by_now: &Node, by_then: &Node, sum: Sum<'_>) -> Fields {
+        let Refusals { calls, now, then, newly_refused } = sum.all;
         let warm_up = [&self.now, &self.then].into_iter().flat_map(Policy::limiters).map(|limiter| {
             with_limiter!(limiter, limiter => reset_when_used_up(limiter, sum.from.unwrap_or(Time::EARLIEST)))
         });
         let warm_up = warm_up.max().unwrap_or_default();
-        let most = sum.most.into_iter().map(|(database, key, KeySum { calls, now, then, .. })| {
+        let most = sum.most.into_iter().map(|(database, key, Refusals { calls, now, then, .. })| {
             vec![
                 field("key", FieldValue::Bytes(key.to_vec())),
-                field("database", number(u64::from(database.cast_unsigned()))),
-                field("calls", number(calls)),
-                field("now", number(now)),
-                field("then", number(then)),
+                field("database", u64::from(database.cast_unsigned()).into()),
+                field("calls", calls.into()),
+                field("now", now.into()),
+                field("then", then.into()),
             ]
         });
         let numbers = [
             ("from_us", sum.from.unwrap_or_default().as_micros()),
             ("to_us", sum.to.as_micros()),
-            ("calls", sum.calls),
+            ("calls", calls),
             ("admitted", sum.admitted),
-            ("refused_now", sum.refused_now),
-            ("refused_then", sum.refused_then),
-            ("newly_refused", sum.newly_refused),
-            ("newly_admitted", sum.newly_admitted),
+            ("refused_now", now),
+            ("refused_then", then),
+            ("newly_refused", newly_refused),
+            ("newly_admitted", now + newly_refused - then),
             ("keys", sum.keys),
             ("keys_newly_refused", sum.keys_newly_refused),
             ("skipped", sum.skipped),
             ("warm_up_us", warm_up.as_micros()),
         ];
-        let numbers = numbers.map(|(name, value)| field(name, number(value)));
-        let lists = [("limits_now", now.limits()), ("limits_then", then.limits()), ("most", most.collect())];
+        let numbers = numbers.map(|(name, value)| field(name, value.into()));
+        let lists =
+            [("limits_now", by_now.limits()), ("limits_then", by_then.limits()), ("most", most.collect())];
         let lists = lists.map(|(name, maps)| field(name, FieldValue::Maps(maps)));
         numbers.into_iter().chain(lists).collect()
     }
@@ -139,8 +164,9 @@ struct Call<'r> {
 }
 
 impl<'r> Call<'r> {
-    fn is_of_key_of(&self, other: &Call<'_>) -> bool {
-        self.first == other.first && self.entry.database == other.entry.database
+    /// Its first key, with the database.
+    fn key(&self) -> (i32, &'r [u8]) {
+        (self.entry.database, self.first)
     }
 
     fn keys(&self) -> impl Iterator<Item = (i32, &'r [u8])> {
@@ -154,36 +180,15 @@ struct Node {
 }
 
 impl Node {
-    /// Replays a call, and returns whether it is admitted.
-    fn replay(&self, call: &Call<'_>, is_counted: bool) -> Result<bool, Error> {
-        let Entry { at, hold, ttl, cost, database, is_forced, deed, .. } = *call.entry;
-        let name = if is_counted { COUNTED } else { OTHERS };
-        let [hold, ttl] = [format!("{hold:016x}"), format!("{}ms", ttl.as_micros() / 1000)];
-        let cost = cost.map(|cost| cost.to_string());
-        let mut words: Vec<&[u8]> = vec![b"", call.first, name.as_bytes()];
-        if deed == Deed::Settlement {
-            words.push(hold.as_bytes());
-        }
-        if let Some(cost) = &cost {
-            words.extend([&b"COST"[..], cost.as_bytes()]);
-        }
-        if is_forced {
-            words.push(b"FORCE");
-        }
-        if call.entry.ttl > Span::ZERO {
-            words.extend([&b"HOLD"[..], hold.as_bytes(), ttl.as_bytes()]);
-        }
-        if call.entry.keys > 1 {
-            words.push(b"KEYS");
-            words.extend(call.chunk.keys(call.entry).skip(1));
-        }
-        self.memory.set_clock(at);
-        let run = match deed {
+    /// Runs the call of an entry, and returns whether it is admitted.
+    fn run(&self, entry: &Entry, words: &[&[u8]]) -> Result<bool, Error> {
+        self.memory.set_clock(entry.at);
+        let run = match entry.deed {
             Deed::Refund => Memory::run_command::<AskRefund>,
             Deed::Settlement => Memory::run_command::<AskSettle>,
             Deed::Admitted | Deed::Refused => Memory::run_command::<Ask>,
         };
-        run(&self.memory, database, &words).map(|reply| reply.is_admission())
+        run(&self.memory, entry.database, words).map(|reply| reply.is_admission())
     }
 
     /// The words of each limit, and what it refused.
@@ -198,46 +203,44 @@ impl Node {
 struct Sum<'r> {
     from: Option<Time>,
     to: Time,
-    calls: u64,
+    all: Refusals,
+    /// What was admitted when it was recorded.
     admitted: u64,
-    refused_now: u64,
-    refused_then: u64,
-    newly_refused: u64,
-    newly_admitted: u64,
     skipped: u64,
     keys: u64,
     keys_newly_refused: u64,
     /// The keys with the most new refusals.
-    most: Vec<(i32, &'r [u8], KeySum)>,
+    most: Vec<(i32, &'r [u8], Refusals)>,
     /// The first keys of the calls that are replayed together.
-    of_keys: HashMap<(i32, &'r [u8]), KeySum>,
+    of_keys: HashMap<(i32, &'r [u8]), Refusals>,
 }
 
-/// What came of the calls whose first key is one of these.
+/// How many calls there are, how many of them are refused by the policy as it is, by the limits to try, and by these alone.
 #[derive(Clone, Copy, Default)]
-struct KeySum {
+struct Refusals {
     calls: u64,
     now: u64,
     then: u64,
     newly_refused: u64,
 }
 
+impl Refusals {
+    fn add(&mut self, now: bool, then: bool) {
+        self.calls += 1;
+        self.now += u64::from(!now);
+        self.then += u64::from(!then);
+        self.newly_refused += u64::from(now && !then);
+    }
+}
+
 impl<'r> Sum<'r> {
     fn add(&mut self, call: &Call<'r>, now: bool, then: bool) {
-        let Entry { at, database, deed, .. } = *call.entry;
+        let Entry { at, deed, .. } = *call.entry;
         self.from = Some(self.from.map_or(at, |from| from.min(at)));
         self.to = self.to.max(at);
-        self.calls += 1;
         self.admitted += u64::from(deed == Deed::Admitted);
-        self.refused_now += u64::from(!now);
-        self.refused_then += u64::from(!then);
-        self.newly_refused += u64::from(now && !then);
-        self.newly_admitted += u64::from(!now && then);
-        let key = self.of_keys.entry((database, call.first)).or_default();
-        key.calls += 1;
-        key.now += u64::from(!now);
-        key.then += u64::from(!then);
-        key.newly_refused += u64::from(now && !then);
+        self.all.add(now, then);
+        self.of_keys.entry(call.key()).or_default().add(now, then);
     }
 
     /// All calls on some keys have been replayed.
@@ -266,8 +269,4 @@ fn reset_when_used_up<L: Limiter>(limiter: &L, now: Time) -> Span {
 
 fn field(name: &'static str, value: FieldValue) -> (Cow<'static, str>, FieldValue) {
     (name.into(), value)
-}
-
-fn number(number: u64) -> FieldValue {
-    FieldValue::Integer(number.cast_signed())
 }

@@ -10,7 +10,7 @@ from . import calls
 from .adapt import Adapt
 from .call import Call, block_seconds
 from .errors import ConfigurationError
-from .limit import MOST, Limit, LimitLike, Limiter, LimiterLike, is_policy, limiter_words
+from .limit import MOST, Limit, Limiter, LimiterLike, LimitLike, is_policy, limiter_words
 from .limiters import Concurrent, Sketch
 from .manner import Manner
 from .rate import limiter_of
@@ -167,18 +167,16 @@ def ask(
     return Question(call, refusal=kept, costs=cost)
 
 
-def peek(prefix: str, key: Key, limiter: LimiterLike, cost: int) -> Question:
-    """RL.PEEK."""
-    known = limiter_of(limiter)
-    return Question(calls.peek(prefix, key, known, cost=sent_cost(cost)), [known], [known], cost, counted=False)
-
-
-def peek_policy(
-    prefix: str, key: Key, policy: str, cost: int, lease_id: str | None, keys: Sequence[Key]
+def peek(
+    prefix: str, key: Key, what: LimiterLike, cost: int, lease_id: str | None, keys: Sequence[Key]
 ) -> Question:
-    """RL.ASKPEEK."""
-    asked = ask(prefix, key, policy, cost, lease_id, keys, False, None).call
-    return Question(Call(["RL.ASKPEEK", *asked.words[1:]], asked.keys, readonly=True), counted=False)
+    """RL.PEEK, or RL.ASKPEEK of a policy."""
+    if is_policy(what):
+        asked = ask(prefix, key, what, cost, lease_id, keys, False, None).call
+        return Question(Call(["RL.ASKPEEK", *asked.words[1:]], asked.keys, readonly=True), counted=False)
+    only_of_policies(lease_id, keys)
+    known = limiter_of(what)
+    return Question(calls.peek(prefix, key, known, cost=sent_cost(cost)), [known], [known], cost, counted=False)
 
 
 def explain(
@@ -187,11 +185,16 @@ def explain(
     """RL.EXPLAIN of what would be asked."""
     if is_policy(what):
         asked = ask(prefix, key, what, cost, lease_id, keys, False, None).call
-    elif lease_id is not None or keys:
-        raise ConfigurationError("only a policy has a lease_id and more keys")
     else:
+        only_of_policies(lease_id, keys)
         asked = limit(prefix, key, what, cost, None).call
     return Call(["RL.EXPLAIN", *asked.words], asked.keys, readonly=True)
+
+
+def only_of_policies(lease_id: str | None, keys: Sequence[Key]) -> None:
+    """Refuses what only a policy takes."""
+    if lease_id is not None or keys:
+        raise ConfigurationError("only a policy has a lease_id and more keys")
 
 
 def refund(prefix: str, key: Key, limiter: LimiterLike, cost: int) -> Question:

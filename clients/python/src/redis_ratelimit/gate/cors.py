@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from .rules import Given
 
-Style: TypeAlias = Literal["draft", "legacy", "off"]
-
 EXPOSE = "Access-Control-Expose-Headers"
 _ASKS = "Access-Control-Request-Method"
-NAMES: dict[Style, str] = {
+NAMES = {
     "draft": "RateLimit-Policy, RateLimit, Retry-After",
     "legacy": "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After",
     "off": "Retry-After",
