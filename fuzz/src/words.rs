@@ -124,7 +124,8 @@ fn ranges(limiter: &AnyLimiter<'_>) {
         AnyLimiter::Calendar(calendar) => match calendar.unit {
             Unit::Week(anchor) => assert!((1..=7).contains(&anchor)),
             Unit::Month(anchor) => assert!((1..=31).contains(&anchor)),
-            Unit::Hour | Unit::Day | Unit::Quarter | Unit::Year => {}
+            Unit::Day(anchor) => assert!(anchor <= 23),
+            Unit::Hour | Unit::Quarter | Unit::Year => {}
         },
         AnyLimiter::Penalty(penalty) => {
             assert!(penalty.grow.get() <= 1000 && penalty.longest >= penalty.ban.span());

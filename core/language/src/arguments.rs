@@ -133,7 +133,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
     }
 
     #[inline(always)]
-    fn read_in<T: Read>(&mut self, argument: Argument, range: (u64, u64)) -> Result<T, Error> {
+    pub(crate) fn read_in<T: Read>(&mut self, argument: Argument, range: (u64, u64)) -> Result<T, Error> {
         let word = self.word(argument.name)?;
         match argument.values.parse(word, range) {
             Some(value) => read(value),

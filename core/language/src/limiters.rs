@@ -147,16 +147,21 @@ pub(crate) fn calendar<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Requ
     let (mut zone, mut anchor) = (None, None);
     request.options(arguments, |word, arguments| {
         Ok(arguments.option_by(word, TZ, &mut zone, time_zone)?
-            || arguments.option_by(word, ANCHOR, &mut anchor, |arguments| match unit {
-                Window::Week(_) => arguments.read_bounded(ANCHOR, 7),
-                _ => arguments.read(ANCHOR),
+            || arguments.option_by(word, ANCHOR, &mut anchor, |arguments| {
+                let range = match unit {
+                    Window::Day(_) => (0, 23),
+                    Window::Week(_) => (1, 7),
+                    _ => (1, 31),
+                };
+                arguments.read_in(ANCHOR, range)
             })?)
     })?;
     let unit = match (unit, anchor) {
         (unit, None) => *unit,
+        (Window::Day(_), Some(anchor)) => Window::Day(anchor),
         (Window::Week(_), Some(anchor)) => Window::Week(anchor),
         (Window::Month(_), Some(anchor)) => Window::Month(anchor),
-        _ => return Err(Error::needs(ANCHOR.name, "WEEK or MONTH")),
+        _ => return Err(Error::needs(ANCHOR.name, "DAY, WEEK or MONTH")),
     };
     let zone = match zone {
         Some(zone) => zone,

@@ -130,8 +130,8 @@ arguments! {
     UNIT = "unit", Word, "the length of a window: HOUR, DAY, WEEK, MONTH, QUARTER or YEAR";
     TZ = "TZ", Word,
         "the time zone: UTC (the default), an offset such as +02:00, or an IANA name such as Europe/Berlin";
-    ANCHOR = "ANCHOR", Number { min: 1, max: 31 },
-        "the weekday on which a week begins, from 1 for Monday to 7, or the day on which a month begins; ", 1;
+    ANCHOR = "ANCHOR", Number { min: 0, max: 31 },
+        "the hour at which a day begins, from 0 to 23, the weekday on which a week begins, from 1 for Monday to 7, or the day on which a month begins; 0 for a day, else 1 by default";
     STRIKES = "strikes", COUNT, "the number of strikes in a window that bans";
     STRIKE_WINDOW = "window", PERIOD, "how long strikes count, from the first one on";
     BAN = "ban", PERIOD, "how long the first ban lasts";
@@ -227,7 +227,7 @@ pub fn option_names() -> impl Iterator<Item = &'static str> {
 /// The words for the units of a calendar.
 pub(crate) const UNITS: [(&str, Unit); 6] = [
     ("HOUR", Unit::Hour),
-    ("DAY", Unit::Day),
+    ("DAY", Unit::Day(0)),
     ("WEEK", Unit::Week(1)),
     ("MONTH", Unit::Month(1)),
     ("QUARTER", Unit::Quarter),

@@ -229,7 +229,7 @@ pub fn in_same_window(window: Period) -> impl Fn(u64, u64) -> BigRational {
     move |then, now| one_if(then / width == now / width)
 }
 
-/// A calendar window at a fixed offset from UTC. Weeks begin on Mondays, and months on their first day.
+/// A calendar window at a fixed offset from UTC. Days begin at their hour, weeks on Mondays, and months on their first day.
 pub fn same_dates(limit: u64, unit: Unit, offset_minutes: i64) -> impl Model {
     remembered(limit, on_same_dates(unit, offset_minutes))
 }
@@ -242,7 +242,7 @@ pub fn on_same_dates(unit: Unit, offset_minutes: i64) -> impl Fn(u64, u64) -> Bi
         let months = i64::from(local.year()) * 12 + i64::from(local.month0());
         match unit {
             Unit::Hour => local.and_utc().timestamp().div_euclid(3600),
-            Unit::Day => i64::from(local.num_days_from_ce()),
+            Unit::Day(hour) => i64::from((local - TimeDelta::hours(hour.into())).num_days_from_ce()),
             // The first day of the year 1 was a Monday.
             Unit::Week(_) => i64::from(local.num_days_from_ce() - 1).div_euclid(7),
             Unit::Month(_) => months,

@@ -30,7 +30,8 @@ use crate::time::{Span, Time};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     Hour,
-    Day,
+    /// The hour at which a day begins, from 0 to 23.
+    Day(u8),
     /// The weekday on which a week begins: 1 is Monday, 7 is Sunday.
     Week(u8),
     /// The day on which a month begins, from 1 to 31. In a shorter month it is the last one.
@@ -90,7 +91,7 @@ impl Unit {
         const DAY: u64 = 86_400_000;
         Span::from_millis(match self {
             Unit::Hour => DAY / 24,
-            Unit::Day => DAY,
+            Unit::Day(_) => DAY,
             Unit::Week(_) => 7 * DAY,
             Unit::Month(_) => 30 * DAY,
             Unit::Quarter => 91 * DAY,
@@ -102,7 +103,7 @@ impl Unit {
     fn number(self) -> u64 {
         let (unit, anchor) = match self {
             Unit::Hour => (0, 0),
-            Unit::Day => (1, 0),
+            Unit::Day(anchor) => (1, anchor),
             Unit::Week(anchor) => (2, anchor),
             Unit::Month(anchor) => (3, anchor),
             Unit::Quarter => (4, 0),

@@ -2,12 +2,14 @@
 //!
 //! # What a window is
 //!
-//! A window's name is the local date on which it begins; that of an hour is a local hour. Window `n` begins at the first
-//! instant whose local date is at or after its name, and it ends where window `n + 1` begins. So:
+//! A window's name is the local date on which it begins, with the hour of the anchor if it is a day that has one; that of an
+//! hour is a local hour. Window `n` begins at the first instant whose local time is at or after its name, and it ends where
+//! window `n + 1` begins. So:
 //!
 //! - A date that returns because the clock is set back does not begin a second time.
-//! - A date that is skipped has no window.
-//! - A midnight that is skipped does not delay the day: the day begins at the skip.
+//! - A date that is skipped has no window. A day that begins at an hour and is skipped would last from the skip to the hour of
+//!   the next, so it is left out, and the day before it goes on until then.
+//! - A midnight or hour that is skipped does not delay the day: the day begins at the skip.
 //!
 //! ```text
 //! Europe/Berlin, days
@@ -135,9 +137,15 @@ impl Zone for Named {
     fn window(&self, unit: Unit, at: Time) -> (Time, Time) {
         let at = i64::try_from(at.as_micros()).unwrap_or(END).min(END - 1);
         let mut name = floor(unit, self.zone.to_datetime(instant(at)));
+        while self.is_skipped(unit, name) {
+            name = floor(unit, name.saturating_sub(1.second()));
+        }
         let mut start = self.first(name);
         loop {
-            let next = next(unit, name);
+            let mut next = following(unit, name);
+            while let Some(skipped) = next.filter(|next| self.is_skipped(unit, *next)) {
+                next = following(unit, skipped);
+            }
             let end = next.map_or(END, |next| self.first(next).min(END));
             match next {
                 // A later window has begun already: the local date has returned, or the database ends before `at`.
@@ -167,6 +175,15 @@ impl Named {
         i64::from(self.zone.to_offset(instant(at)).seconds()) * SECOND
     }
 
+    /// Whether the name is of a day that begins at an hour, and no instant has its date.
+    fn is_skipped(&self, unit: Unit, name: DateTime) -> bool {
+        let begins_at_an_hour = matches!(unit, Unit::Day(hour) if hour > 0);
+        begins_at_an_hour && {
+            let midnight = name.date().to_datetime(Clock::midnight());
+            self.zone.to_datetime(instant(self.first(midnight))).date() > name.date()
+        }
+    }
+
     /// The first instant whose local time is at or after `name`.
     fn first(&self, name: DateTime) -> i64 {
         let name = micros(name);
@@ -189,7 +206,15 @@ fn floor(unit: Unit, local: DateTime) -> DateTime {
     let date = local.date();
     let named = match unit {
         Unit::Hour => return date.to_datetime(Clock::constant(local.hour(), 0, 0, 0)),
-        Unit::Day => Some(date),
+        Unit::Day(hour) => {
+            let this = at_hour(date, hour);
+            let named = if this <= local {
+                Some(this)
+            } else {
+                date.yesterday().ok().map(|date| at_hour(date, hour))
+            };
+            return named.unwrap_or(DateTime::MIN);
+        }
         Unit::Week(first) => date.checked_sub(days_since(date.weekday(), first).days()).ok(),
         Unit::Month(day) => {
             let this = in_month(date, day);
@@ -202,17 +227,22 @@ fn floor(unit: Unit, local: DateTime) -> DateTime {
 }
 
 /// The name of the next window; `None` after the year 9999.
-fn next(unit: Unit, name: DateTime) -> Option<DateTime> {
+fn following(unit: Unit, name: DateTime) -> Option<DateTime> {
     let date = name.date();
     let next = match unit {
         Unit::Hour => return name.checked_add(Span::new().hours(1)).ok(),
-        Unit::Day => date.tomorrow().ok(),
+        Unit::Day(hour) => return date.tomorrow().ok().map(|date| at_hour(date, hour)),
         Unit::Week(_) => date.checked_add(Span::new().days(7)).ok(),
         Unit::Month(day) => months_later(date, 1).map(|month| in_month(month, day)),
         Unit::Quarter => months_later(date, 3),
         Unit::Year => months_later(date, 12),
     };
     next.map(|date| date.to_datetime(Clock::midnight()))
+}
+
+/// This hour of a date.
+fn at_hour(date: Date, hour: u8) -> DateTime {
+    date.to_datetime(Clock::constant(hour.cast_signed(), 0, 0, 0))
 }
 
 /// The days since the last weekday with this number.

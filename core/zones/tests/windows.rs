@@ -42,9 +42,11 @@ const ZONES: [&str; 20] = [
     "Asia/Kathmandu",
     "Antarctica/Troll",
 ];
-const UNITS: [Unit; 9] = [
+const UNITS: [Unit; 11] = [
     Unit::Hour,
-    Unit::Day,
+    Unit::Day(0),
+    Unit::Day(2),
+    Unit::Day(23),
     Unit::Week(1),
     Unit::Week(7),
     Unit::Month(1),
@@ -67,8 +69,9 @@ fn local(zone: Tz, at: i64) -> NaiveDateTime {
     utc + zone.offset_from_utc_datetime(&utc).fix()
 }
 
-/// The name of the window of a local time, by chrono.
-fn name(unit: Unit, local: NaiveDateTime) -> NaiveDateTime {
+/// The name of the window that contains an instant, by chrono.
+fn name(zone: Tz, unit: Unit, at: i64) -> NaiveDateTime {
+    let local = local(zone, at);
     let date = local.date();
     let month_of = |year: i32, month: u32, day: u32| {
         let last = (28..=31).rev().find(|day| NaiveDate::from_ymd_opt(year, month, *day).is_some()).unwrap();
@@ -76,7 +79,13 @@ fn name(unit: Unit, local: NaiveDateTime) -> NaiveDateTime {
     };
     let named = match unit {
         Unit::Hour => return date.and_hms_opt(local.hour(), 0, 0).unwrap(),
-        Unit::Day => date,
+        Unit::Day(hour) => {
+            let mut date = (local - chrono::Duration::hours(hour.into())).date();
+            while hour > 0 && is_skipped(zone, date) {
+                date = date.pred_opt().unwrap();
+            }
+            return date.and_hms_opt(hour.into(), 0, 0).unwrap();
+        }
         Unit::Week(first) => {
             let back = (i64::from(date.weekday().number_from_monday()) - i64::from(first)).rem_euclid(7);
             date - chrono::Duration::days(back)
@@ -91,6 +100,15 @@ fn name(unit: Unit, local: NaiveDateTime) -> NaiveDateTime {
         Unit::Year => month_of(date.year(), 1, 1),
     };
     named.and_hms_opt(0, 0, 0).unwrap()
+}
+
+/// Whether no quarter of an hour of a date has an instant.
+fn is_skipped(zone: Tz, date: NaiveDate) -> bool {
+    let has = |minute: u32| {
+        let local = date.and_hms_opt(minute / 60, minute % 60, 0).unwrap();
+        zone.from_local_datetime(&local).earliest().is_some()
+    };
+    !has(12 * 60) && !(0..24 * 60).step_by(15).any(has)
 }
 
 /// The instants at which the offset changes, by chrono, to the second.
@@ -137,7 +155,7 @@ fn compare(zone: &dyn Zone, other: Tz, unit: Unit, transition: i64) {
     let mut instants: Vec<i64> =
         hours(-48..-3).chain(near).chain(hours(4..36)).chain([-1, 1, SECOND]).collect();
     instants.sort_unstable();
-    let of = |at: i64| name(unit, local(other, at));
+    let of = |at: i64| name(other, unit, at);
     let mut latest = of(transition + instants[0]);
     for since in instants {
         let at = transition + since;

@@ -26,7 +26,7 @@ pub const FAMILIES: [Family; 16] = [
     family("gcra", "GCRA", &["6 7 1100ms", "3 1 250ms"], &BOOKS, true),
     family("window", "FIXEDWINDOW", &["9 1s", "6 700ms"], &DEBT, true),
     family("aligned", "FIXEDWINDOW", &["9 1s ALIGNED", "6 700ms ALIGNED"], &DEBT, true),
-    family("page", "CALENDAR", &["9 HOUR TZ +05:45", "20 DAY TZ Europe/Lisbon", "30 MONTH TZ America/New_York ANCHOR 31", "9 HOUR TZ Australia/Lord_Howe"], &DEBT, true),
+    family("page", "CALENDAR", &["9 HOUR TZ +05:45", "20 DAY TZ Europe/Lisbon ANCHOR 4", "30 MONTH TZ America/New_York ANCHOR 31", "9 HOUR TZ Australia/Lord_Howe"], &DEBT, true),
     family("sliding", "SLIDINGWINDOW", &["9 1s", "12 1500ms"], &DEBT, true),
     family("precise", "SLIDINGWINDOW", &["9 1s PRECISION 100ms", "9 2s PRECISION 100ms", "7 1500ms PRECISION 250ms"], &DEBT, true),
     family("log", "SLIDINGLOG", &["9 1s", "5 600ms GAP 20ms"], &DEBT, true),

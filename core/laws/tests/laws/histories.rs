@@ -105,8 +105,10 @@ pub fn aligned_windows() -> impl Strategy<Value = (AlignedWindow, Span, u64)> {
 
 /// Calendars at fixed offsets, with the offset in minutes.
 pub fn calendars() -> impl Strategy<Value = ((Calendar, i64), Span, u64)> {
-    let units = [Unit::Hour, Unit::Day, Unit::Week(1), Unit::Month(1), Unit::Quarter, Unit::Year];
-    (1..30u64, prop::sample::select(units.to_vec()), -840..=840i64).prop_map(|(limit, unit, minutes)| {
+    let days = [0, 4, 23].map(Unit::Day);
+    let others = [Unit::Hour, Unit::Week(1), Unit::Month(1), Unit::Quarter, Unit::Year];
+    let units = days.into_iter().chain(others).collect::<Vec<_>>();
+    (1..30u64, prop::sample::select(units), -840..=840i64).prop_map(|(limit, unit, minutes)| {
         let sign = if minutes < 0 { '-' } else { '+' };
         let zone = format!("{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60);
         let zone = ratelimit_zones::find(zone.as_bytes()).expect("an offset");
