@@ -174,12 +174,7 @@ fn leases(c: &mut Criterion) {
         let (ttl, longer) = (ttl(length), ttl(length + 1));
         let mut journal = Vec::new();
         let mut ask = |leases: &mut Leases, id: u64, millis: u64, limit: u64, ttl: Period| {
-            decide(
-                &Concurrent { limit, ttl, id: &id.to_be_bytes(), critical: false, tenant: None, adapt: None },
-                leases,
-                at(millis),
-                &mut journal,
-            )
+            decide(&Concurrent::plain(limit, ttl, &id.to_be_bytes()), leases, at(millis), &mut journal)
         };
         let mut table = Leases::blank();
         for id in 0..length {

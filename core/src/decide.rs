@@ -33,7 +33,14 @@ pub fn foresee<L: Limiter>(
     cost: u64,
     manner: Manner,
 ) -> Result<(Verdict, u64), TooLong> {
-    when_decided(limiter, state, now, |state, then, lag| rule(limiter, state, then, lag, cost, manner))
+    when_decided(limiter, state, now, |state, then, lag| {
+        let (verdict, granted) = rule(limiter, state, then, lag, cost, manner)?;
+        let is_counted =
+            limiter.capabilities().counts_refused && !verdict.admits() && verdict != Verdict::NEVER;
+        let verdict =
+            if is_counted { limiter.judge_counted(state, then, cost).delayed(lag) } else { verdict };
+        Ok((verdict, granted))
+    })
 }
 
 /// Calls `look` with the state as a request at `now` finds it, the instant at which that is decided, and how far `now` is

@@ -1,6 +1,12 @@
 //! What belongs to a node, and to no key of it.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ratelimit_core::Time;
+use ratelimit_core::state::{Leases, MAX_TOKEN};
+use ratelimit_language::Error;
+use ratelimit_value::Value;
 
 use crate::count::Counts;
 use crate::policies::Policies;
@@ -22,6 +28,8 @@ pub struct Node {
     next_policies: Mutex<Option<Policies>>,
     top: Mutex<Top>,
     record: Mutex<Record>,
+    /// The greatest fencing token that this node has given, or seen in what it applied and loaded.
+    last_token: AtomicU64,
 }
 
 impl Node {
@@ -35,6 +43,7 @@ impl Node {
             next_policies: Mutex::new(None),
             top: Mutex::new(Top::NONE),
             record: Mutex::new(Record::NONE),
+            last_token: AtomicU64::new(0),
         }
     }
 
@@ -51,6 +60,29 @@ impl Node {
     /// The last calls of policies.
     pub fn record(&self) -> MutexGuard<'_, Record> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A fencing token that is greater than all before it. On a node that did not see some of them it is greater too, as long as no
+    /// clock is behind: tokens are microseconds of the clock.
+    ///
+    /// # Errors
+    ///
+    /// A key was loaded with the greatest token that there is.
+    pub fn next_token(&self, clock: Time) -> Result<u64, Error> {
+        let token = (self.last_token.load(Relaxed) + 1).max(clock.as_micros());
+        if token > MAX_TOKEN {
+            return Err(Error::invalid(format_args!(
+                "no fencing token is left: a key was loaded with {MAX_TOKEN}"
+            )));
+        }
+        self.last_token.store(token, Relaxed);
+        Ok(token)
+    }
+
+    /// Leaves the tokens of a value behind, which this node applied or loaded.
+    pub fn pass_tokens(&self, value: &Value) {
+        let last = value.leases().map_or(0, Leases::last_token);
+        self.last_token.fetch_max(last, Relaxed);
     }
 
     pub fn top(&self) -> MutexGuard<'_, Top> {

@@ -88,6 +88,11 @@ impl<'w, 'a> Arguments<'w, 'a> {
         self.sections?.keys
     }
 
+    /// Whether the arguments are those of one limit, and not of a section.
+    pub(crate) fn is_undivided(&self) -> bool {
+        self.sections.is_none()
+    }
+
     /// Whether leases are given with their ids.
     pub(crate) fn has_ids(&self) -> bool {
         self.sections.is_none_or(|sections| sections.ids)
@@ -132,6 +137,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
         self.read_in(argument, argument.values.range(Some(bound)))
     }
 
+    /// As [`read`](Self::read), for an argument whose range depends on the call.
     #[inline(always)]
     pub(crate) fn read_in<T: Read>(&mut self, argument: Argument, range: (u64, u64)) -> Result<T, Error> {
         let word = self.word(argument.name)?;

@@ -14,10 +14,10 @@ use crate::request::Request;
 use crate::shown::Guess;
 use crate::vocabulary::{
     ADAPT, ALIGNED, ANCHOR, AT, Argument, BACKOFF, BAN, BATCH, BLOCK, BURST, CAPACITY, COLDFACTOR, COST,
-    COUNTREFUSED, CRITICAL, FLOOR, FORCE, FORGIVE, GAP, GRADIENT, GROW, HOLD, HOLD_TTL, ID, INTERVAL, KEY,
-    LEAK, LEASES, LIMITER, LOG_LIMIT, MAX, MAX_BURST, MAXWAIT, PARTIAL, PERIOD, PERMITS, PRECISION, RATE,
-    REFILL, RESERVE, RESERVED, SLOW, START, STRIKE, STRIKE_WINDOW, STRIKES, TENANT, TTL, TZ, UNIT, WARMUP,
-    WEIGHT, WINDOW, WINDOW_LIMIT,
+    COUNTREFUSED, CRITICAL, CRITICAL_CALL, FENCE, FLOOR, FORCE, FORGIVE, GAP, GRADIENT, GROW, HOLD, HOLD_TTL,
+    ID, INTERVAL, KEY, LEAK, LEASES, LIMITER, LOG_LIMIT, MAX, MAX_BURST, MAXWAIT, PARTIAL, PERIOD, PERMITS,
+    PRECISION, RATE, REFILL, RESERVE, RESERVED, SLOW, START, STRIKE, STRIKE_WINDOW, STRIKES, TENANT, TTL, TZ,
+    UNIT, WARMUP, WEIGHT, WINDOW, WINDOW_LIMIT,
 };
 
 /// A limiter's command.
@@ -39,15 +39,15 @@ const WAIT: &str = "An admitted caller waits for retry_after before it acts.";
 macro_rules! row {
     (debt $parse:path, $($own:tt)*) => {
         row! {
-            @ " [PARTIAL | FORCE] [HOLD id ttl] [BLOCK timeout] [TENANT tenant [WEIGHT weight]]"
-            [PARTIAL, FORCE, HOLD, HOLD_TTL, BLOCK, TENANT, WEIGHT]
+            @ " [PARTIAL | FORCE] [HOLD id ttl] [BLOCK timeout [CRITICAL]] [TENANT tenant [WEIGHT weight]]"
+            [PARTIAL, FORCE, HOLD, HOLD_TTL, BLOCK, CRITICAL_CALL, TENANT, WEIGHT]
             $parse, $($own)*
         }
     };
     (booked $parse:path, $($own:tt)*) => {
         row! {
-            @ " [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]] [HOLD id ttl] [BLOCK timeout] [TENANT tenant [WEIGHT weight]]"
-            [PARTIAL, FORCE, RESERVE, MAXWAIT, HOLD, HOLD_TTL, BLOCK, TENANT, WEIGHT]
+            @ " [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]] [HOLD id ttl] [BLOCK timeout [CRITICAL]] [TENANT tenant [WEIGHT weight]]"
+            [PARTIAL, FORCE, RESERVE, MAXWAIT, HOLD, HOLD_TTL, BLOCK, CRITICAL_CALL, TENANT, WEIGHT]
             $parse, $($own)*
         }
     };
@@ -140,10 +140,10 @@ pub const CATALOG: [Row; 11] = [
     row! {
         own limiters::uniform,
         name: "UNIFORM",
-        syntax: "key interval [COST cost] [AT at] [FORCE | RESERVE [MAXWAIT maxwait]] [BLOCK timeout] [TENANT tenant [WEIGHT weight]]",
+        syntax: "key interval [COST cost] [AT at] [FORCE | RESERVE [MAXWAIT maxwait]] [BLOCK timeout [CRITICAL]] [TENANT tenant [WEIGHT weight]]",
         summary: "Admits one request per interval",
         complexity: "O(1)",
-        arguments: &[KEY, INTERVAL, COST, AT, FORCE, RESERVE, MAXWAIT, BLOCK, TENANT, WEIGHT],
+        arguments: &[KEY, INTERVAL, COST, AT, FORCE, RESERVE, MAXWAIT, BLOCK, CRITICAL_CALL, TENANT, WEIGHT],
         reply: &[FIVE, BOOKED],
         example: "RL.UNIFORM crawler:example.org 2s RESERVE",
         flags: "write deny-oom blocking fast",
@@ -162,14 +162,18 @@ pub const CATALOG: [Row; 11] = [
     row! {
         own limiters::concurrent,
         name: "CONCURRENT",
-        syntax: "key capacity ttl id [RESERVED reserved] [CRITICAL] [ADAPT [GRADIENT] [FLOOR floor] [START start] [BACKOFF backoff] [SLOW slow]] [COST cost] [AT at] [BLOCK timeout] [TENANT tenant [WEIGHT weight]]",
+        syntax: "key capacity ttl id [RESERVED reserved] [CRITICAL] [FENCE] [ADAPT [GRADIENT] [FLOOR floor] [START start] [BACKOFF backoff] [SLOW slow]] [COST cost] [AT at] [BLOCK timeout] [TENANT tenant [WEIGHT weight]]",
         summary: "Takes or renews one of a bounded number of leases",
         complexity: "O(log(N)) where N is the number of leases",
         arguments: &[
-            KEY, LEASES, TTL, ID, RESERVED, CRITICAL, ADAPT, GRADIENT, FLOOR, START, BACKOFF, SLOW, COST, AT,
+            KEY, LEASES, TTL, ID, RESERVED, CRITICAL, FENCE, ADAPT, GRADIENT, FLOOR, START, BACKOFF, SLOW, COST, AT,
             BLOCK, TENANT, WEIGHT,
         ],
-        reply: &[FIVE, "The same id renews the lease."],
+        reply: &[
+            FIVE,
+            "With FENCE a sixth integer: the fencing token of the lease, or 0 if the call is refused or only looks.",
+            "The same id renews the lease.",
+        ],
         example: "RL.CONCURRENT user:1 20 30s request-17",
         flags: "write deny-oom blocking",
     },

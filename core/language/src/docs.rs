@@ -5,11 +5,11 @@ use crate::catalog::LIMITERS;
 use crate::help::{Documentation, OWN_PREFIX, Subcommand};
 use crate::keys::{KeyUse, Keys};
 use crate::vocabulary::{
-    self, ASKED_COST, AT, Argument, BAD, BLOCK, COST, DELAY, DEPTH, FAIR, FORCE, FULL, GOOD, HELD_ID, HOLD,
-    HOLD_TTL, HOLDERS, ID, ITEM, KEY, KEYS, LAST, LEASE_ID, LIMIT, LIMITER, MAX_BURST, MOST_HOLDERS, NUMKEYS,
-    OF, ON, OUTCOME, PARAMETER, PERIOD, POLICY_COST, POLICY_ON, POLICY_SHADOW, QUANTITY, RAMP, RATE,
-    REFUNDED, SECONDS, SETTLED, SETTLED_TENANT, SHADOW, TENANT, TIER, TRIED_KEY, TTL, UTILIZATION, VERSION,
-    WEIGHT, WIDTH,
+    self, ASKED_COST, AT, Argument, BAD, BLOCK, COST, CRITICAL_CALL, DELAY, DEPTH, FAIR, FORCE, FULL, GOOD,
+    HELD_ID, HOLD, HOLD_TTL, HOLDERS, ID, ITEM, KEY, KEYS, LAST, LEASE_ID, LIMIT, LIMITER, MAX_BURST,
+    MOST_HOLDERS, NUMKEYS, OF, ON, OUTCOME, PARAMETER, PERIOD, POLICY_COST, POLICY_ON, POLICY_SHADOW,
+    QUANTITY, RAMP, RATE, REFUNDED, SECONDS, SETTLED, SETTLED_TENANT, SHADOW, TENANT, TIER, TRIED_KEY, TTL,
+    UTILIZATION, VERSION, WEIGHT, WIDTH,
 };
 
 const COMPLEXITY: &str = "The sum of the limiters' commands, for each key";
@@ -18,7 +18,7 @@ const SIX: &str = "The five combined integers of RL.MULTI, and the number of the
                    if none can refuse.";
 const EACH: &str =
     "With FULL two elements: these integers, and an array with the five integers of each pair.";
-const SYNTAX: &str = "numkeys key ... [COST cost] [AT at] [FORCE] [HOLD id ttl] [BLOCK timeout] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [TENANT tenant [WEIGHT weight]]} ...";
+const SYNTAX: &str = "numkeys key ... [COST cost] [AT at] [FORCE] [HOLD id ttl] [BLOCK timeout [CRITICAL]] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [TENANT tenant [WEIGHT weight]]} ...";
 const WITHOUT_FORCE: &str =
     "numkeys key ... [COST cost] [AT at] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW]} ...";
 const QUEUE: Argument = Argument::word("key", "the stream or list");
@@ -182,7 +182,21 @@ pub const MULTI: Documentation = Documentation {
     summary: "Asks several limits on several keys at once, and charges them if all admit",
     complexity: "The sum of the limiters' commands, for each key",
     arguments: &[
-        NUMKEYS, KEY, COST, AT, FORCE, HOLD, HOLD_TTL, BLOCK, LIMIT, PARAMETER, ON, SHADOW, TENANT, WEIGHT,
+        NUMKEYS,
+        KEY,
+        COST,
+        AT,
+        FORCE,
+        HOLD,
+        HOLD_TTL,
+        BLOCK,
+        CRITICAL_CALL,
+        LIMIT,
+        PARAMETER,
+        ON,
+        SHADOW,
+        TENANT,
+        WEIGHT,
     ],
     reply: &[
         "Two elements: the combined five integers, and an array with the five integers of each limit on each key.",
@@ -254,7 +268,7 @@ pub const MULTISETTLE: Documentation = Documentation {
 pub const ASK: Documentation = Documentation {
     prefix: OWN_PREFIX,
     name: "ASK",
-    syntax: "key policy [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [BLOCK timeout] [TENANT tenant [WEIGHT weight]] [FULL] [KEYS {key} ...]",
+    syntax: "key policy [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [BLOCK timeout [CRITICAL]] [TENANT tenant [WEIGHT weight]] [FULL] [KEYS {key} ...]",
     summary: "Asks the limits of a policy, and charges them if all admit",
     complexity: COMPLEXITY,
     arguments: &[
@@ -267,6 +281,7 @@ pub const ASK: Documentation = Documentation {
         HOLD,
         HOLD_TTL,
         BLOCK,
+        CRITICAL_CALL,
         TENANT,
         WEIGHT,
         FULL,

@@ -19,8 +19,8 @@ use crate::number::Duration;
 use crate::request::{Request, option_of};
 use crate::shown::{Guess, shown};
 use crate::vocabulary::{
-    ALIGNED, ANCHOR, BAN, BATCH, BURST, CAPACITY, COLDFACTOR, COUNTREFUSED, CRITICAL, FORGIVE, GAP, GROW,
-    HOLD, INTERVAL, LEAK, LEASES, LOG_LIMIT, MAX, MAX_BURST, MAXWAIT, PERIOD, PERMITS, PRECISION, RATE,
+    ALIGNED, ANCHOR, BAN, BATCH, BURST, CAPACITY, COLDFACTOR, COUNTREFUSED, CRITICAL, FENCE, FORGIVE, GAP,
+    GROW, HOLD, INTERVAL, LEAK, LEASES, LOG_LIMIT, MAX, MAX_BURST, MAXWAIT, PERIOD, PERMITS, PRECISION, RATE,
     REFILL, RESERVED, STRIKE_WINDOW, STRIKES, TTL, TZ, UNIT, UNITS, WARMUP, WINDOW, WINDOW_LIMIT,
 };
 
@@ -260,14 +260,14 @@ pub(crate) fn smooth<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Reques
     }
 }
 
-/// `capacity ttl id [RESERVED n] [CRITICAL] [ADAPT [GRADIENT] [FLOOR n] [START n] [BACKOFF percent] [SLOW d]]`
+/// `capacity ttl id [RESERVED n] [CRITICAL] [FENCE] [ADAPT [GRADIENT] [FLOOR n] [START n] [BACKOFF percent] [SLOW d]]`
 #[inline(always)]
 pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     // Each lease costs at least 1. So with this capacity, admitted requests never exceed the bound on leases.
     let capacity: u64 = arguments.read_bounded(LEASES, arguments.bounds().leases)?;
     let ttl = arguments.read(TTL)?;
     let id = if arguments.has_ids() { lease_id(arguments)? } else { &[] };
-    let plain = Concurrent { limit: capacity, ttl, id, critical: false, tenant: None, adapt: None };
+    let plain = Concurrent::plain(capacity, ttl, id);
     // Most calls have no options.
     let limiter = if arguments.is_empty() { plain } else { with_options(plain, arguments, request)? };
     Ok(AnyLimiter::Concurrent(limiter))
@@ -280,16 +280,23 @@ fn with_options<'a>(
     request: &mut Request<'a>,
 ) -> Result<Concurrent<'a>, Error> {
     let capacity = plain.limit;
-    let (mut reserved, mut critical, mut adaptive) = (None, false, Adaptive::default());
+    let (mut reserved, mut critical, mut fenced, mut adaptive) = (None, false, false, Adaptive::default());
+    let can_be_fenced = arguments.is_undivided();
     request.options(arguments, |word, arguments| {
         let up_to_capacity = |arguments: &mut Arguments<'_, 'a>| arguments.read_bounded(RESERVED, capacity);
         Ok(arguments.option_by(word, RESERVED, &mut reserved, up_to_capacity)?
             || Arguments::flag(word, CRITICAL, &mut critical)?
+            || can_be_fenced && Arguments::flag(word, FENCE, &mut fenced)?
             || adaptive.option(word, arguments, capacity)?)
     })?;
+    if fenced {
+        request.fence();
+    }
     let reserved = RESERVED.or(reserved)?;
+    let kept = if critical { 0 } else { reserved };
     Ok(Concurrent {
-        limit: capacity - if critical { 0 } else { reserved },
+        limit: capacity - kept,
+        reserved: kept,
         critical,
         tenant: request.tenant(),
         adapt: if adaptive.is_given { Some(adaptive.adapt(capacity, reserved)?) } else { None },

@@ -1,7 +1,7 @@
 //! The arguments of a call with several limits.
 //!
 //! ```text
-//! [COST cost] [AT at] [FORCE] [HOLD id ttl] [BLOCK timeout]
+//! [COST cost] [AT at] [FORCE] [HOLD id ttl] [BLOCK timeout [CRITICAL]]
 //!     LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [TENANT tenant [WEIGHT weight]] [LIMIT ...]
 //! ```
 //!
@@ -155,7 +155,8 @@ fn part<'a>(
         return Err(Error::NotForCommand(option_of(manner)).of_command("", row.name()));
     }
     let cost = cost(own.own_cost(), capabilities, defaults);
-    Ok(Part { tenant: own.tenant(), ..part_of(limiter, &own, own.shadow, cost) })
+    let part = Part { tenant: own.tenant(), ..part_of(limiter, &own, own.shadow, cost) };
+    Ok(if defaults.critical { part.made_critical() } else { part })
 }
 
 /// The part of a call that is a limit with these options of its own.
@@ -166,7 +167,7 @@ pub(crate) fn part_of<'a>(limiter: AnyLimiter<'a>, own: &Request<'_>, shadow: bo
         name.length = name.length.in_shadow();
     }
     let on = own.on.and_then(|on| usize::try_from(on - 1).ok());
-    Part { limiter, name, cost, on, tenant: None }
+    Part { limiter, name, cost, on, tenant: None, critical: false }
 }
 
 /// Checks that at most one limit has the option `TENANT` or `FAIR`, and that this limit applies to one key only. `has_one` is

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! [VERSION version] [SHADOW] LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [FAIR] [LIMIT ...]
-//! [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [BLOCK timeout] [TENANT tenant [WEIGHT weight]] [FULL] [KEYS key ...]
+//! [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [BLOCK timeout [CRITICAL]] [TENANT tenant [WEIGHT weight]] [FULL] [KEYS key ...]
 //! ```
 
 use alloc::borrow::Cow;
@@ -218,7 +218,11 @@ impl Policy {
     ) -> Result<Cow<'_, [Part<'a>]>, Error> {
         self.check(name, asked, purpose)?;
         let has_tenant = self.fair.is_some() && asked.request.tenant().is_some();
-        let parts = if asked.request.own_cost().is_none() && !self.has_leases && !has_tenant {
+        let parts = if asked.request.own_cost().is_none()
+            && !self.has_leases
+            && !has_tenant
+            && !asked.request.critical
+        {
             Cow::Borrowed(self.parts.as_slice())
         } else {
             Cow::Owned(self.filled(asked))
@@ -268,7 +272,9 @@ impl Policy {
             let capabilities = with_limiter!(&part.limiter, limiter => limiter.capabilities());
             let cost = cost(*own_cost, capabilities, &asked.request);
             let tenant = asked.request.tenant().filter(|_| self.fair == Some(index));
-            Part { cost, limiter: part.limiter.for_caller(asked.id.unwrap_or(&[]), tenant), tenant, ..*part }
+            let limiter = part.limiter.for_caller(asked.id.unwrap_or(&[]), tenant);
+            let part = Part { cost, limiter, tenant, ..*part };
+            if asked.request.critical { part.made_critical() } else { part }
         };
         self.parts.iter().zip(&self.own_costs).enumerate().map(filled).collect()
     }

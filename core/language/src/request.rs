@@ -6,8 +6,8 @@ use ratelimit_core::{Capabilities, Manner, Period, Span, Time};
 use crate::arguments::{Arguments, caller_name, is, lease_id};
 use crate::error::Error;
 use crate::vocabulary::{
-    AT, Argument, BLOCK, COST, COUNTREFUSED, FAIR, FORCE, HOLD, HOLD_TTL, MAXWAIT, ON, PARTIAL, RESERVE,
-    SHADOW, TENANT, Value, WEIGHT,
+    AT, Argument, BLOCK, COST, COUNTREFUSED, CRITICAL_CALL, FAIR, FENCE, FORCE, HOLD, HOLD_TTL, MAXWAIT, ON,
+    PARTIAL, RESERVE, SHADOW, TENANT, Value, WEIGHT,
 };
 
 /// What a call with several limits does.
@@ -22,6 +22,7 @@ pub enum Purpose {
 
 /// The options that all limiters share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Request<'a> {
     cost: Option<u64>,
     /// The instant at which to decide; the server's clock if `None`.
@@ -38,6 +39,10 @@ pub struct Request<'a> {
     is_special: bool,
     pub(crate) hold: Option<(&'a [u8], Span)>,
     pub(crate) block: Option<Period>,
+    /// Whether the caller waits in front of those that are not critical.
+    pub(crate) critical: bool,
+    /// Whether the caller wants the fencing token of its lease.
+    fenced: bool,
     tenant: Option<&'a [u8]>,
     weight: Option<u32>,
 }
@@ -100,6 +105,7 @@ impl<'a> Request<'a> {
             Request { manner: Some(Manner::Force), .. } => Some(FORCE.name),
             Request { hold: Some(_), .. } => Some(HOLD.name),
             Request { block: Some(_), .. } => Some(BLOCK.name),
+            Request { critical: true, .. } => Some(CRITICAL_CALL.name),
             _ => None,
         }
     }
@@ -108,6 +114,22 @@ impl<'a> Request<'a> {
     #[inline(always)]
     pub fn block(&self) -> Option<Period> {
         self.block
+    }
+
+    /// Whether the caller waits in front of those that are not critical.
+    pub fn is_critical(&self) -> bool {
+        self.critical
+    }
+
+    /// Whether the caller wants the fencing token of its lease.
+    #[inline(always)]
+    pub fn is_fenced(&self) -> bool {
+        self.fenced
+    }
+
+    /// Notes the option `FENCE`, which only leases have.
+    pub(crate) fn fence(&mut self) {
+        (self.fenced, self.is_special) = (true, true);
     }
 
     /// Checks that the limiter or command supports the request's manner.
@@ -160,13 +182,22 @@ impl<'a> Request<'a> {
     }
 
     fn check_special(&self, capabilities: Capabilities) -> Result<(), Error> {
+        if self.fenced && !capabilities.early {
+            return Err(Error::NotForCommand(FENCE.name));
+        }
         let waits_without_booking =
             self.max_wait.is_some() && !matches!(self.manner, Some(Manner::Reserve { .. }));
         if waits_without_booking || !capabilities.allows(self.manner()) {
             return Err(self.misfit(capabilities));
         }
         self.check_hold(capabilities)?;
-        self.check_block(capabilities)
+        self.check_block(capabilities)?;
+        match self.block {
+            _ if !self.critical => Ok(()),
+            _ if !capabilities.block => Err(Error::NotForCommand(CRITICAL_CALL.name)),
+            None => Err(Error::needs(CRITICAL_CALL.name, BLOCK.name)),
+            Some(_) => Ok(()),
+        }
     }
 
     fn check_hold(&self, capabilities: Capabilities) -> Result<(), Error> {
@@ -251,6 +282,7 @@ impl<'a> Request<'a> {
             || arguments.option(word, MAXWAIT, &mut self.max_wait)?
             || arguments.option_by(word, HOLD, &mut self.hold, hold)?
             || arguments.option_by(word, BLOCK, &mut self.block, block)?
+            || Arguments::flag(word, CRITICAL_CALL, &mut self.critical)?
             || arguments
                 .option_by(word, TENANT, &mut self.tenant, |arguments| caller_name(arguments, TENANT))?
             || arguments.option(word, WEIGHT, &mut self.weight)?

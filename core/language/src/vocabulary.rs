@@ -77,6 +77,8 @@ arguments! {
     HELD_ID = "id", Id, "the id of the hold";
     BLOCK = "BLOCK", SPAN,
         "waits in line until the request is admitted, at most for this time; 0 and longer times count as ratelimit.max-block";
+    /// `CRITICAL` of a call that waits.
+    CRITICAL_CALL = CRITICAL.name, Flag, "waits in front of all callers that are not critical";
     TENANT = "TENANT", Id, "the tenant of the caller: tenants take turns in the line, by their weights";
     WEIGHT = "WEIGHT", Number { min: 1, max: MAX_WEIGHT as u64 },
         "the weight of the tenant; without it the tenant keeps its weight, which is 1 at first";
@@ -154,6 +156,8 @@ arguments! {
     RESERVED = "RESERVED", UpTo { min: 0, argument: LEASES.name },
         "how much of the capacity only critical requests may take; ", 0;
     CRITICAL = "CRITICAL", Flag, "a request that may take what is reserved";
+    FENCE = "FENCE", Flag,
+        "gives the lease a fencing token, which is greater than all that the key's leases had before, and returns it";
     ADAPT = "ADAPT", Flag, "finds the limit from how requests end; the capacity is the most that it can be";
     GRADIENT = "GRADIENT", Flag, "finds it from how long requests take, too";
     FLOOR = "FLOOR", UpTo { min: 1, argument: LEASES.name },

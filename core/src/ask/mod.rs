@@ -274,12 +274,14 @@ impl Ask {
         state.is_some_and(|state| limiter.is_held(state, self.at.max(state.last())))
     }
 
-    /// Calls `look` with what the request asks of the limit's line. Of leases also with the table, and the instant of the decision.
+    /// Calls `look` with what the request asks of the limit's line, of which it can be critical although the limiter is not. Of
+    /// leases also with the table, and the instant of the decision.
     pub fn claim<'t, L: Limiter, T>(
         &self,
         limits: &impl Limits,
         limiter: &L,
         tenant: Option<Tenant<'t>>,
+        critical: bool,
         look: impl FnOnce(Claim<&'t [u8]>, Option<(&Leases, Time)>) -> T,
     ) -> T {
         self.with_state(limits, limiter, |state| {
@@ -289,7 +291,7 @@ impl Ask {
                 let most = limiter.gauge(state, now).limit;
                 let id = limiter.lease_id().map_or(0, hash_of_id);
                 let pool = leases.map(|leases| Pool { most, share: leases.share(name, now), id });
-                let critical = limiter.is_critical();
+                let critical = critical || limiter.is_critical();
                 let claim = Claim { tenant: name, weight, cost: self.cost, critical, pool };
                 look(claim, leases.map(|leases| (leases, now)))
             })

@@ -87,8 +87,8 @@ impl<'a> Pair<'_, 'a> {
         limits: &impl Limits,
         look: impl FnOnce(Claim<&'a [u8]>, Option<(&Leases, Time)>) -> T,
     ) -> T {
-        let tenant = self.part.tenant;
-        with_limiter!(&self.part.limiter, limiter => self.ask.claim(limits, limiter, tenant, look))
+        let Part { limiter, tenant, critical, .. } = self.part;
+        with_limiter!(limiter, limiter => self.ask.claim(limits, limiter, *tenant, *critical, look))
     }
 
     /// The answer as the caller's clock sees it; `None` before the call is decided.

@@ -15,9 +15,21 @@ pub struct Part<'a> {
     pub tenant: Option<Tenant<'a>>,
     /// The index of the only key that the limit applies to; all keys if `None`.
     pub on: Option<usize>,
+    /// Whether the caller waits in front of those that are not critical. Leases have that for themselves, too.
+    pub critical: bool,
 }
 
 impl Part<'_> {
+    /// The limit of a critical call, which may take leases that are reserved.
+    #[must_use]
+    pub fn made_critical(self) -> Self {
+        let limiter = match self.limiter {
+            AnyLimiter::Concurrent(leases) => AnyLimiter::Concurrent(leases.made_critical()),
+            limiter => limiter,
+        };
+        Part { limiter, critical: true, ..self }
+    }
+
     /// The id of the lease that the call asks for; `None` if the limit is a rate.
     pub fn lease_id(&self) -> Option<&[u8]> {
         with_limiter!(&self.limiter, limiter => limiter.lease_id())

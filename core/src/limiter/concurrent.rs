@@ -19,9 +19,13 @@
 //! `ADAPT` finds the limit from what releases report: see [`adapt`](crate::adapt). The capacity is then the ceiling of the limit. A
 //! cost that is above the limit, but not above the ceiling, is admitted when nothing else is held.
 //!
+//! `FENCE` gives the lease a fencing token: a number that is greater than all before it, so that a database can refuse who held
+//! the lease earlier and does not know that it has expired.
+//!
 //! `TENANT name` divides the leases among tenants: see [`line`](mod@crate::line). A lease keeps its tenant.
 //!
-//! Source: <https://stripe.com/blog/rate-limiters> (concurrent requests limiter, fleet usage load shedder).
+//! Source: <https://stripe.com/blog/rate-limiters> (concurrent requests limiter, fleet usage load shedder);
+//! <https://martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html> for fencing tokens.
 //!
 //! When not to use it: to limit a rate. One lease can serve a thousand requests a second that take a millisecond each.
 
@@ -38,6 +42,8 @@ use crate::time::{Period, Span, Time};
 pub struct Concurrent<'a> {
     /// The capacity for this caller: what is reserved for critical callers is subtracted.
     pub limit: u64,
+    /// What is reserved for critical callers, if this one is not.
+    pub reserved: u64,
     /// How long the lease lasts.
     pub ttl: Period,
     /// The lease's id.
@@ -46,8 +52,18 @@ pub struct Concurrent<'a> {
     pub critical: bool,
     /// The tenant that is to hold the lease.
     pub tenant: Option<Tenant<'a>>,
+    /// The fencing token that a lease without one is given; `None` without `FENCE`.
+    pub token: Option<u64>,
     /// How the limit finds itself. `limit` is then the most that it can be for this caller.
     pub adapt: Option<Adapt>,
+}
+
+impl<'a> Concurrent<'a> {
+    /// A request without options.
+    #[inline(always)]
+    pub const fn plain(limit: u64, ttl: Period, id: &'a [u8]) -> Concurrent<'a> {
+        Concurrent { limit, reserved: 0, ttl, id, critical: false, tenant: None, token: None, adapt: None }
+    }
 }
 
 impl Concurrent<'_> {
@@ -57,7 +73,9 @@ impl Concurrent<'_> {
     fn notes<'a>(&'a self, leases: &'a Leases, now: Time) -> Box<Notes<'a>> {
         let tenant = self.tenant.and_then(|tenant| self.weighed(tenant, leases, now));
         let limit = self.adapted(leases, now).and_then(|adapted| changed(leases, adapted, now));
-        Box::new(Notes { tenant, timed: self.adapt.is_some(), limit })
+        let has_token = leases.held(self.id, now).is_some() && leases.token(self.id).is_some();
+        let token = self.token.filter(|_| !has_token);
+        Box::new(Notes { tenant, timed: self.adapt.is_some(), token, limit })
     }
 
     /// The tenant of a lease that is taken, and its weight; `None` if the lease is held already.
@@ -71,8 +89,14 @@ impl Concurrent<'_> {
     /// The same request under another id, and for this tenant.
     #[must_use]
     pub fn for_caller<'a>(self, id: &'a [u8], tenant: Option<Tenant<'a>>) -> Concurrent<'a> {
-        let Concurrent { limit, ttl, critical, adapt, .. } = self;
-        Concurrent { limit, ttl, id, critical, tenant, adapt }
+        let Concurrent { limit, reserved, ttl, critical, token, adapt, .. } = self;
+        Concurrent { limit, reserved, ttl, id, critical, tenant, token, adapt }
+    }
+
+    /// The same request of a critical caller.
+    #[must_use]
+    pub fn made_critical(self) -> Self {
+        Concurrent { limit: self.limit + self.reserved, reserved: 0, critical: true, ..self }
     }
 
     /// The verdict on a cost for which this much must end first.
@@ -163,8 +187,7 @@ pub fn rebase(now: Time) -> LeaseChange<'static> {
 
 impl Concurrent<'_> {
     /// It reads the clock of a table of leases, which depends on no parameter.
-    pub const READER: Concurrent<'static> =
-        Concurrent { limit: 0, ttl: Period::LONGEST, id: &[], critical: false, tenant: None, adapt: None };
+    pub const READER: Concurrent<'static> = Concurrent::plain(0, Period::LONGEST, &[]);
 }
 
 impl Limiter for Concurrent<'_> {
@@ -194,6 +217,10 @@ impl Limiter for Concurrent<'_> {
         Some(leases)
     }
 
+    fn token(&self, leases: Option<&Leases>) -> Option<u64> {
+        self.token.map(|_| leases.and_then(|leases| leases.token(self.id)).unwrap_or(0))
+    }
+
     /// Zero: each lease has its own ttl, and a key has one table of leases.
     fn length(&self) -> Span {
         Span::ZERO
@@ -216,7 +243,7 @@ impl Limiter for Concurrent<'_> {
     #[inline(always)]
     fn charge<'a>(&'a self, leases: &'a Leases, now: Time, cost: u64) -> LeaseChange<'a> {
         let held = Some((self.id, now.plus(self.ttl.span()), cost));
-        let has_notes = self.tenant.is_some() || self.adapt.is_some();
+        let has_notes = self.tenant.is_some() || self.adapt.is_some() || self.token.is_some();
         let notes = has_notes.then(|| self.notes(leases, now));
         LeaseChange { last: now, released: None, held, notes }
     }
@@ -248,7 +275,7 @@ mod tests {
     use crate::testing::{T0, charged, millis};
 
     fn two(id: &[u8]) -> Concurrent<'_> {
-        Concurrent { limit: 2, ttl: millis(60_000), id, critical: false, tenant: None, adapt: None }
+        Concurrent::plain(2, millis(60_000), id)
     }
 
     fn after(millis: u64) -> Time {

@@ -80,6 +80,11 @@ pub trait Limiter {
         None
     }
 
+    /// The fencing token that the caller's lease has; `None` if the caller asks for none.
+    fn token(&self, _state: Option<&Self::State>) -> Option<u64> {
+        None
+    }
+
     /// The length of time in the limit's name: period, window or interval. Zero for leases, each of which has its own.
     fn length(&self) -> Span;
 
@@ -99,6 +104,11 @@ pub trait Limiter {
 
     /// The verdict on a request of this cost.
     fn judge(&self, state: &Self::State, now: Time, cost: u64) -> Verdict;
+
+    /// The verdict on a request that is refused, and counted all the same: its retry includes its own cost.
+    fn judge_counted(&self, state: &Self::State, now: Time, cost: u64) -> Verdict {
+        self.judge(state, now, cost)
+    }
 
     /// The change that charges this cost, whether the cost fits or not. It also brings the state up to `now`.
     fn charge<'a>(

@@ -67,16 +67,29 @@ impl SlidingLog {
         left.max(self.closed(entered))
     }
 
-    /// The time until a request of this cost fits into the window; `None` if it never does.
-    fn fits(&self, log: &Log, elapsed: Span, cost: u64) -> Option<Span> {
+    /// The time until a request of this cost fits into the window, with a weight that is recorded now; `None` if it never does.
+    fn fits(&self, log: &Log, elapsed: Span, cost: u64, recorded: u64) -> Option<Span> {
         let room = self.limit.get().checked_sub(cost)?;
         let live = self.live(log, elapsed);
-        match log.weight(live).saturating_sub(room) {
+        match (log.weight(live) + recorded).saturating_sub(room) {
             0 => Some(Span::ZERO),
             excess => {
-                let (entry, _) = log.reach_weight(live, excess)?;
-                Some(self.window.span().minus(entry.age.plus(elapsed)))
+                let age = log.reach_weight(live, excess).map(|(entry, _)| entry.age.plus(elapsed));
+                Some(self.window.span().minus(age.unwrap_or_default()))
             }
+        }
+    }
+
+    /// The verdict on a request, with a weight that is recorded now.
+    #[inline(always)]
+    fn judge_with(&self, log: &Log, now: Time, cost: u64, recorded: u64) -> Verdict {
+        let elapsed = now.since(log.last());
+        let entered =
+            log.entered().map(|entered| if recorded > 0 { Span::ZERO } else { entered.plus(elapsed) });
+        match self.fits(log, elapsed, cost, recorded).map(|retry| retry.max(self.closed(entered))) {
+            None => Verdict::NEVER,
+            Some(Span::ZERO) => Verdict::ADMIT,
+            Some(retry) => Verdict::refuse(retry),
         }
     }
 
@@ -119,13 +132,11 @@ impl Limiter for SlidingLog {
 
     #[inline(always)]
     fn judge(&self, log: &Log, now: Time, cost: u64) -> Verdict {
-        let elapsed = now.since(log.last());
-        let closed = self.closed(log.entered().map(|entered| entered.plus(elapsed)));
-        match self.fits(log, elapsed, cost).map(|retry| retry.max(closed)) {
-            None => Verdict::NEVER,
-            Some(Span::ZERO) => Verdict::ADMIT,
-            Some(retry) => Verdict::refuse(retry),
-        }
+        self.judge_with(log, now, cost, 0)
+    }
+
+    fn judge_counted(&self, log: &Log, now: Time, cost: u64) -> Verdict {
+        self.judge_with(log, now, cost, cost)
     }
 
     #[inline(always)]

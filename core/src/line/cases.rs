@@ -70,14 +70,8 @@ impl Pool {
         let id = self.next.to_be_bytes();
         let tenant = Some(Tenant { name: wish.tenant.as_bytes(), weight: wish.weight });
         let tenant = tenant.filter(|tenant| !tenant.name.is_empty());
-        let limiter = Concurrent {
-            limit: self.capacity,
-            ttl: millis(TTL),
-            id: &id,
-            critical: wish.critical,
-            tenant,
-            adapt: None,
-        };
+        let critical = wish.critical;
+        let limiter = Concurrent { critical, tenant, ..Concurrent::plain(self.capacity, millis(TTL), &id) };
         let name = limiter.name();
         self.lines.follow(&KEY, name, Some(&self.leases), self.now, self.now);
         let claim = self.claim(wish);
@@ -469,8 +463,7 @@ fn a_line_reads_what_many_tenants_hold_in_steps() {
         tenants.fold(Leases::default(), |leases, number| {
             let id = number.to_be_bytes();
             let tenant = Some(Tenant { name: &id, weight: None });
-            let limiter =
-                Concurrent { limit: 600, ttl: millis(TTL), id: &id, critical: false, tenant, adapt: None };
+            let limiter = Concurrent { tenant, ..Concurrent::plain(600, millis(TTL), &id) };
             charged(&limiter, Some(leases), T0, 1)
         })
     };
@@ -534,8 +527,7 @@ fn a_line_wakes_when_a_lease_ends_of_which_it_learns_later() {
     pool.lines.enter(T0, Time::END, pool.stand(of("bob")));
     assert_eq!(pool.lines.next_due(), Some(T0.plus(Span::from_millis(TTL))));
     let tenant = Some(Tenant { name: b"ann", weight: None });
-    let limiter =
-        Concurrent { limit: 1, ttl: millis(10_000), id: b"1", critical: false, tenant, adapt: None };
+    let limiter = Concurrent { tenant, ..Concurrent::plain(1, millis(10_000), b"1") };
     pool.lines.follow(&KEY, name(), Some(&charged(&limiter, None, T0, 1)), T0, T0);
     assert_eq!(pool.lines.next_due(), Some(T0.plus(Span::from_millis(10_000))));
 }

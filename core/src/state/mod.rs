@@ -15,7 +15,9 @@ use alloc::vec::Vec;
 
 pub use cells::{Blueprint, Cells, Change as CellsChange, MAX_CELLS, MAX_DEPTH, Places, Shape};
 pub use holds::{Begun, Change as HoldChange, Charge, Holds, MAX_CHARGES, Move, Moved};
-pub use leases::{Change as LeaseChange, Leases, MAX_TENANT, MAX_WEIGHT, Moment, Notes, Pool, Share, Tenant};
+pub use leases::{
+    Change as LeaseChange, Leases, MAX_TENANT, MAX_TOKEN, MAX_WEIGHT, Moment, Notes, Pool, Share, Tenant,
+};
 pub use log::{Entry, Log};
 pub use name::{Length, Name};
 pub use set::{Change as SetChange, LimitSet, MAX_LIMITS, StoredLimit, faded, fits};

@@ -6,8 +6,8 @@ use std::ffi::c_void;
 use std::mem::{ManuallyDrop, replace};
 use std::ptr::NonNull;
 
-use ratelimit_core::state::StoredLimit;
 use ratelimit_core::state::codec::{Reader, put};
+use ratelimit_core::state::{Leases, StoredLimit};
 use ratelimit_core::{AnyState, Kind, Length, LimitSet, LimitState, Name, State, Time};
 use ratelimit_core::{with_kept, with_limit_state, with_state};
 
@@ -107,6 +107,14 @@ impl Value {
     fn kind_is(&self, kind: Kind) -> bool {
         let [byte, ..] = self.head().kind_and_expiry.to_le_bytes();
         byte == kind as u8
+    }
+
+    /// The table of leases that plain calls use, and for which callers wait; `None` if there is none.
+    pub fn leases(&self) -> Option<&Leases> {
+        match self.state::<LimitSet>() {
+            Some(set) => set.get(Length::NONE),
+            None => self.state().filter(|_| !self.length().is_shadow()),
+        }
     }
 
     pub fn length(&self) -> Length {

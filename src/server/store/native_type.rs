@@ -175,7 +175,10 @@ unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, version: c_int) -> *mut c_
             })
         };
         match value {
-            Some(Ok(value)) => value.into_raw(),
+            Some(Ok(value)) => {
+                NODE.pass_tokens(&value);
+                value.into_raw()
+            }
             Some(Err(why)) => {
                 log_io_error(io, RedisLogLevel::Warning, why);
                 null_mut()

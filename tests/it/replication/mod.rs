@@ -3,6 +3,7 @@
 mod attach_an_aof;
 mod attach_and_leave;
 mod failover;
+mod fencing;
 mod holds;
 mod payloads;
 mod random_histories;

@@ -1,4 +1,4 @@
-//! `RL.ASK key policy [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [BLOCK timeout] [TENANT tenant
+//! `RL.ASK key policy [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [BLOCK timeout [CRITICAL]] [TENANT tenant
 //! [WEIGHT weight]] [FULL] [KEYS key ...]`, `RL.ASKPEEK`,
 //! `RL.ASKREFUND`, `RL.ASKSETTLE`: the limits of a policy, by its name.
 //!

@@ -165,6 +165,9 @@ fn leases(call: &impl Host, most: usize) -> Result<Vec<Fields>, Error> {
                     ("cost".into(), number(Figure::Count(held.cost))),
                     ("left_ms".into(), number(Figure::Length(left))),
                 ];
+                if let Some(token) = stored.token(id) {
+                    fields.push(("fence".into(), token.into()));
+                }
                 if table.is_shadow() {
                     fields.push(("shadow".into(), FieldValue::Integer(1)));
                 }

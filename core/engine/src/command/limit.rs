@@ -43,30 +43,33 @@ fn run<H: Host>(
     parse: impl for<'a> Fn(&mut Arguments<'_, 'a>, &mut Request<'a>) -> Result<AnyLimiter<'a>, Error>,
 ) -> Result<Reply, Error> {
     let mut asked = Request::default();
-    let limiter = call.parse(2.., |arguments| parse(arguments, &mut asked))?;
+    let mut limiter = call.parse(2.., |arguments| parse(arguments, &mut asked))?;
+    if let AnyLimiter::Concurrent(leases) = &mut limiter
+        && asked.is_fenced()
+    {
+        leases.token = Some(call.node().next_token(call.clock())?);
+    }
     let (counter, limiter) = (Counter::Row(row), &limiter);
     with_limiter!(limiter, limiter => {
         asked.check(limiter.capabilities())?;
-        let (cost, manner) = (asked.cost(), asked.manner());
+        let (cost, manner, fenced) = (asked.cost(), asked.manner(), asked.is_fenced());
+        let has_sixth = manner == Manner::Partial || fenced;
         if cost == 0 {
-            return Ok(reply(peek(call, limiter, 0, asked.at)?, 0, manner));
+            return Ok(reply(peek(call, limiter, 0, asked.at)?, 0, has_sixth));
         }
-        if H::IS_SMALL || asked.block().is_some() || asked.hold().is_some() || call.somebody_waits() {
+        if H::IS_SMALL || fenced || asked.block().is_some() || asked.hold().is_some() || call.somebody_waits() {
             return Ok(match request(call, counter, limiter, &Wish::of(&asked, call))? {
-                Done::Decided(answer, granted) => reply(answer, granted, manner),
+                Done::Decided(answer, sixth) => reply(answer, sixth, has_sixth),
                 Done::Waits(wait) => Reply::Wait(wait),
             });
         }
         let taken = take(call, limiter, cost, manner, asked.at, |key, at| key.place_to_charge(limiter, at))?;
         call.record(1, counter, Outcome::of(taken.verdict));
-        Ok(reply(taken.answer(), taken.granted, manner))
+        Ok(reply(taken.answer(), taken.granted, has_sixth))
     })
 }
 
 #[inline(always)]
-fn reply(answer: Answer, granted: u64, manner: Manner) -> Reply {
-    match manner {
-        Manner::Partial => Reply::Six(answer, granted),
-        _ => Reply::Answer(answer),
-    }
+fn reply(answer: Answer, sixth: u64, has_sixth: bool) -> Reply {
+    if has_sixth { Reply::Six(answer, sixth) } else { Reply::Answer(answer) }
 }

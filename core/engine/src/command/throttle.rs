@@ -26,8 +26,7 @@ impl Command for Throttle {
             return peek(call, &gcra, 0, at).map(Reply::Cell);
         }
         if call.somebody_waits() {
-            let wish =
-                Wish { cost: quantity, manner: Manner::Strict, at, hold: None, block: None, tenant: None };
+            let wish = Wish { cost: quantity, at, ..Wish::default() };
             return Ok(match request(call, Counter::Throttle, &gcra, &wish)? {
                 Done::Decided(answer, _) => Reply::Cell(answer),
                 Done::Waits(wait) => Reply::Wait(wait),

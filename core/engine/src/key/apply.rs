@@ -29,6 +29,9 @@ impl Payload<'_> {
             key.set_expiry(expiry);
         }
         key.changed();
+        if let Some(value) = key.value() {
+            call.node().pass_tokens(value);
+        }
         Ok(())
     }
 }

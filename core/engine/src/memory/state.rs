@@ -246,6 +246,9 @@ impl Memory {
             Some((key.clone(), Stored { value, expiry: *expiry }))
         });
         let Some(read) = read.collect::<Option<BTreeMap<_, _>>>() else { return false };
+        read.values()
+            .filter_map(|stored| stored.value.as_ref())
+            .for_each(|value| self.node.pass_tokens(value));
         self.flush();
         self.effects.borrow_mut().clear();
         *self.keys.borrow_mut() = read;

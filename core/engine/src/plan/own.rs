@@ -15,7 +15,7 @@ use crate::slot::{Access, Slot};
 use crate::waiting::{Turns, Wait, Waits, Wanted};
 
 /// What a call asks of the limit.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Wish<'a> {
     pub cost: u64,
     pub manner: Manner,
@@ -23,6 +23,8 @@ pub struct Wish<'a> {
     pub hold: Option<Hold<'a>>,
     /// As [`Request::block`].
     pub block: Option<Period>,
+    /// As [`Request::is_critical`].
+    pub critical: bool,
     pub tenant: Option<Tenant<'a>>,
 }
 
@@ -34,6 +36,7 @@ impl<'a> Wish<'a> {
             at: request.at,
             hold: request.hold().map(|hold| call.hold(hold)),
             block: request.block(),
+            critical: request.is_critical(),
             tenant: request.tenant(),
         }
     }
@@ -96,7 +99,7 @@ pub fn plan<'a, L: Limiter>(
     if wish.manner == Manner::Force || !is_in_line {
         return Ok(Plan::Proceeds { place, claim: None });
     }
-    let claim = plain.claim(key, limiter, wish.tenant, |claim, leases| {
+    let claim = plain.claim(key, limiter, wish.tenant, wish.critical, |claim, leases| {
         call.follow(1, name, leases);
         claim
     });
@@ -132,7 +135,7 @@ fn in_line(mut plain: Ask, manner: Manner) -> Ask {
 
 /// The outcome of a request.
 pub enum Done {
-    /// The answer, and what was granted of the cost.
+    /// The answer, and what was granted of the cost, or the fencing token of a caller that wants it.
     Decided(Answer, u64),
     Waits(Box<Wait>),
 }
@@ -154,8 +157,9 @@ pub fn request<L: Limiter>(
     let (place, claim) = match planned {
         Plan::Held { granted } => return Ok(Done::Decided(look(&key, limiter, 0, at)?, granted)),
         // The lease exists by now, so the call returns what is held. Others always come before a request that only looks.
-        Plan::Renews(_) | Plan::Proceeds { .. } if call.only_looks() => {
-            return Ok(Done::Decided(look(&key, limiter, 0, at)?, 0));
+        Plan::Renews(place) | Plan::Proceeds { place, .. } if call.only_looks() => {
+            let token = sixth(&key, limiter, place, Verdict::ADMIT, 0);
+            return Ok(Done::Decided(look(&key, limiter, 0, at)?, token));
         }
         Plan::Stands(stands) => return stand(call, counter, key, limiter, wish, (clock, at), stands),
         Plan::Renews(place) => {
@@ -181,9 +185,16 @@ pub fn request<L: Limiter>(
         }
     };
     finish(call, &mut key, limiter, &ask, &taken, clock, wish.block.is_none());
+    let sixth = sixth(&key, limiter, ask.place, taken.verdict, taken.granted);
     drop(key);
     call.record(1, counter, Outcome::of(taken.verdict));
-    Ok(Done::Decided(taken.answer(), taken.granted))
+    Ok(Done::Decided(taken.answer(), sixth))
+}
+
+/// The sixth integer of a reply: the fencing token of the lease if the caller wants it, else what was granted.
+fn sixth<L: Limiter>(key: &Key<impl Slot>, limiter: &L, place: Place, verdict: Verdict, granted: u64) -> u64 {
+    let token = limiter.token(key.state::<L::State>(place.stored));
+    token.map_or(granted, |token| if verdict.admits() { token } else { 0 })
 }
 
 /// Acts for a request that others come before, or that waits. It writes what a refusal writes where no one waits: a state that moves
@@ -266,7 +277,7 @@ fn finish<L: Limiter>(
 fn starve<L: Limiter>(call: &impl Host, key: &Key<impl Slot>, limiter: &L, ask: &Ask) {
     let is_shared = is_shared(key, ask, limiter);
     if is_shared || limiter.tenant().is_some() {
-        let claim = ask.claim(key, limiter, limiter.tenant(), |claim, _| claim);
+        let claim = ask.claim(key, limiter, limiter.tenant(), false, |claim, _| claim);
         call.starve(1, limiter.name(), &claim, is_shared);
     }
 }

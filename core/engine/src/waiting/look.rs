@@ -4,7 +4,7 @@
 use ratelimit_core::decide::when_decided;
 use ratelimit_core::limiter::Concurrent;
 use ratelimit_core::state::Leases;
-use ratelimit_core::{Length, LimitSet, Time};
+use ratelimit_core::{LimitSet, Time};
 use ratelimit_value::Value;
 
 use super::WaitedKey;
@@ -25,7 +25,7 @@ pub(super) fn look(clients: &impl Clients, until: Time) {
         if let Some(value) = &mut value {
             free_ended(value, || clients.now() >= until);
         }
-        match value.as_deref().and_then(leases) {
+        match value.as_deref().and_then(Value::leases) {
             Some(leases) => {
                 let reader = &Concurrent::READER;
                 when_decided(reader, leases, clients.clock(), |leases, at, _| follow(Some(leases), at));
@@ -36,7 +36,7 @@ pub(super) fn look(clients: &impl Clients, until: Time) {
 }
 
 fn free_ended(value: &mut Value, is_late: impl Fn() -> bool) {
-    while leases(value).is_some_and(Leases::has_ended) {
+    while value.leases().is_some_and(Leases::has_ended) {
         if let Some(leases) = value.state_mut::<Leases>() {
             leases.free_ended(AT_ONCE);
         } else if let Some(set) = value.state_mut::<LimitSet>() {
@@ -45,13 +45,5 @@ fn free_ended(value: &mut Value, is_late: impl Fn() -> bool) {
         if is_late() {
             return;
         }
-    }
-}
-
-/// The table for which callers wait.
-fn leases(value: &Value) -> Option<&Leases> {
-    match value.state::<LimitSet>() {
-        Some(set) => set.get(Length::NONE),
-        None => value.state().filter(|_| !value.length().is_shadow()),
     }
 }

@@ -129,14 +129,9 @@ impl Node {
     pub fn with_pool<R>(&self, call: Asked, run: impl FnOnce(&Concurrent<'_>) -> R) -> R {
         let name = self.tenant(call, POOL);
         let tenant = (!name.is_empty()).then_some(Tenant { name, weight: self.ask(call).weight });
-        run(&Concurrent {
-            limit: self.size.capacities[POOL],
-            ttl: Period::of(TTL).expect("a ttl"),
-            id: &call.id.to_be_bytes(),
-            critical: self.ask(call).critical,
-            tenant,
-            adapt: None,
-        })
+        let (limit, ttl) = (self.size.capacities[POOL], Period::of(TTL).expect("a ttl"));
+        let id = call.id.to_be_bytes();
+        run(&Concurrent { critical: self.ask(call).critical, tenant, ..Concurrent::plain(limit, ttl, &id) })
     }
 
     /// The call as the model has it.

@@ -92,6 +92,9 @@ impl World {
         let checked = self.beliefs.check(told, reply, now, is_alone);
         let is_checked = checked.map_err(|why| format!("{}: {why}", told.words.join(" ")))?;
         self.tally.reach("calls that a model decided too", usize::from(is_checked));
+        let token =
+            self.tokens.check(told, reply).map_err(|why| format!("{}: {why}", told.words.join(" ")))?;
+        self.tally.reach("fencing tokens", usize::from(token));
         Ok(())
     }
 

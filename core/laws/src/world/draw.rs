@@ -16,7 +16,7 @@ pub(super) fn keys() -> Vec<&'static str> {
 }
 
 /// Calls with holes: `{c}` is a cost, `{t}` a tenant, `{b}` a wait or nothing, `{h}` a hold or nothing, `{i}` an id, `{k}` any key,
-/// `{x}` one of two keys with many limits, `{l}` a limit, `{p}` a policy.
+/// `{f}` a wish for a token or nothing, `{x}` one of two keys with many limits, `{l}` a limit, `{p}` a policy.
 ///
 /// The first groups are those for whose limits callers wait most.
 const CALLS: [(u64, &[&str]); 8] = [
@@ -24,7 +24,7 @@ const CALLS: [(u64, &[&str]); 8] = [
     (
         8,
         &[
-            "RL.CONCURRENT found 6 20s {i} ADAPT FLOOR 1 SLOW 5s{b}",
+            "RL.CONCURRENT found 6 20s {i} ADAPT FLOOR 1 SLOW 5s{b}{f}",
             "RL.CONCURRENT found 6 20s {i} ADAPT FLOOR 2 GRADIENT",
             "RL.RELEASE found {i}",
             "RL.RELEASE found {i} OUTCOME DROP",
@@ -37,8 +37,8 @@ const CALLS: [(u64, &[&str]); 8] = [
             "RL.MULTI 2 slots team{b} LIMIT CONCURRENT 3 20s {i}{t} ON 1 LIMIT SLIDINGLOG 6 30s ON 2",
             "RL.MULTI 2 slots team BLOCK 1d LIMIT CONCURRENT 3 20s {i}{t} ON 1 LIMIT SLIDINGLOG 6 30s ON 2",
             "RL.MULTI 2 slots x{b} LIMIT CONCURRENT 3 20s {i} CRITICAL ON 1 LIMIT GCRA 2 1 5s ON 2 COST 2",
-            "RL.CONCURRENT slots 3 20s {i}{t}{b}",
-            "RL.CONCURRENT slots 3 5s {i}{t} BLOCK 1d",
+            "RL.CONCURRENT slots 3 20s {i}{f}{t}{b}",
+            "RL.CONCURRENT slots 3 5s {i}{f}{t} BLOCK 1d",
             "RL.MULTIRELEASE 2 slots team {i}",
             "RL.RELEASE slots {i}",
             "RL.RENEW slots 10s {i}",
@@ -322,6 +322,7 @@ fn fair(dice: &mut Dice, ids: &Ids) -> String {
                 let id = 100 + dice.below(1 << 40);
                 format!("RL.{SHARE}{{c}} HOLD r{id} 60s{tenant} BLOCK 1d")
             }
+            5 => format!("RL.{SHARE}{{c}}{tenant} BLOCK 1d CRITICAL"),
             _ => format!("RL.{SHARE}{{c}}{tenant} BLOCK 1d"),
         };
         return filled(&line, dice);
@@ -333,7 +334,7 @@ fn fair(dice: &mut Dice, ids: &Ids) -> String {
         4 => format!("RL.{POOL} r{held}{{t}}"),
         5 => format!("RL.{POOL} r{new} COST 2{{t}}{{b}}"),
         6 => format!("RL.{POOL} r{new}{{t}} RESERVED 1{{b}}"),
-        7 if dice.one_in(3) => format!("RL.{POOL} r{new} CRITICAL{{t}}{{b}}"),
+        7 if dice.one_in(3) => format!("RL.{POOL} r{new} CRITICAL{{t}} BLOCK 60s"),
         7..9 => format!("RL.{POOL} r{new}{{t}} BLOCK 1d"),
         9 => format!("RL.{POOL} r{new}{{t}}{{b}}"),
         _ => format!("RL.{POOL} r{new}{{t}}"),
@@ -360,7 +361,11 @@ fn fill(hole: &str, dice: &mut Dice) -> String {
             (*dice.pick(&["", "", " COST 2", " COST 3", " COST 1", " COST 4", " COST 0", " COST 7"])).into()
         }
         "t" => (*dice.pick(&TENANTS)).into(),
-        "b" => (*dice.pick(&["", " BLOCK 1ms", " BLOCK 5s", " BLOCK 60s", " BLOCK 1d"])).into(),
+        "b" => {
+            (*dice.pick(&["", " BLOCK 1ms", " BLOCK 5s", " BLOCK 60s", " BLOCK 1d", " BLOCK 5s CRITICAL"]))
+                .into()
+        }
+        "f" => (*dice.pick(&["", " FENCE"])).into(),
         "h" if dice.one_in(2) => String::new(),
         "h" => format!(" HOLD {} {}", id(dice), dice.pick(&["1s", "5s", "60s", "1d"])),
         "i" => id(dice),

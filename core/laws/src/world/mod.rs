@@ -4,7 +4,7 @@
 //! failure prints a history of [events](event::Event), which was shortened, and which runs again as a test.
 //!
 //! - `draw.rs` draws what happens next, `event.rs` has the events; `state.rs` has the world, and `run.rs` lets an event happen.
-//! - `calls.rs` makes calls, and tries those that wait; `callers.rs` has them. `believed.rs` and `fair_lines.rs` have models of keys, and `agreed.rs` compares a call with looks.
+//! - `calls.rs` makes calls, and tries those that wait; `callers.rs` has them. `believed.rs` and `fair_lines.rs` have models of keys, `tokens.rs` knows the fencing tokens, and `agreed.rs` compares a call with looks.
 //! - `copies.rs` sends effects to copies and the log, and compares nodes. `settings.rs` has what an operator changes.
 //! - `shorten.rs` runs whole histories and shortens those that fail. `broken_once.rs` has those that failed once. `tally.rs` counts.
 //!
@@ -15,6 +15,7 @@
 //! | a limit admits what its model admits, and leaves what its model leaves | each call on a key that has one |
 //! | at most as many leases are held as the limit allows; a lease is held once | the same |
 //! | a hold is settled or expires once | the same, by the model |
+//! | a later lease of a key has a greater fencing token, also after a failover or a crash, unless a clock is behind | each call with `FENCE` |
 //! | a copy that has all effects has the same bytes and expiry | after each delivery, for the keys that were sent |
 //! | all nodes, a full copy and the log are the same | when all is quiet |
 //! | no caller waits for what would be admitted now | `try`: all callers are tried once more, and none is admitted |
@@ -40,6 +41,7 @@ mod settings;
 mod shorten;
 mod state;
 mod tally;
+mod tokens;
 mod told;
 
 pub use broken_once::BROKEN_ONCE;

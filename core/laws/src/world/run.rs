@@ -95,6 +95,7 @@ impl World {
         if node == self.copies.primary {
             self.is_unseen = true;
             self.fair_lines.forget();
+            self.tokens.set_clock(self.copies.primary().clock().as_micros());
             if micros < 0 {
                 self.beliefs.forget();
             }
@@ -130,6 +131,7 @@ impl World {
     fn begin_primary(&mut self) {
         self.callers.clear();
         self.fair_lines.forget();
+        self.tokens.go_on(self.copies.primary().clock().as_micros());
         self.is_unseen = false;
         for node in &self.copies.nodes {
             node.memory.pause(false);

@@ -9,6 +9,7 @@ use super::event::NODES;
 use super::fair_lines::FairLines;
 use super::settings::Settings;
 use super::tally::Tally;
+use super::tokens::Tokens;
 use crate::T0;
 
 /// Clocks stay between these instants.
@@ -23,6 +24,7 @@ pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) beliefs: Beliefs,
     pub(super) fair_lines: FairLines,
+    pub(super) tokens: Tokens,
     pub(super) callers: Callers,
     /// Whether something has happened that a server finds by its periodic tasks only.
     pub(super) is_unseen: bool,
@@ -39,6 +41,7 @@ impl World {
             settings,
             beliefs: Beliefs::default(),
             fair_lines: FairLines::default(),
+            tokens: Tokens::default(),
             callers: Callers::default(),
             is_unseen: false,
             is_thorough,

@@ -105,8 +105,8 @@ impl<'c> Told<'c> {
 
     /// The look of a limiter's own command at its limit. `None` for another command, and for leases with more options.
     pub(super) fn peek(&self) -> Option<String> {
-        const OPTIONS: [&str; 9] =
-            ["COST", "HOLD", "BLOCK", "PARTIAL", "FORCE", "TENANT", "AT", "RESERVE", "MAXWAIT"];
+        const OPTIONS: [&str; 10] =
+            ["COST", "HOLD", "BLOCK", "PARTIAL", "FORCE", "TENANT", "AT", "RESERVE", "MAXWAIT", "FENCE"];
         let limiter = self.name.strip_prefix("RL.").filter(|name| !["MULTI", "ASK"].contains(name))?;
         if ["RESERVED", "CRITICAL", "ADAPT"].iter().any(|word| self.names(word)) {
             return None;

@@ -140,7 +140,7 @@ impl Keys {
             let critical = dice.one_in(3);
             let limit = u64::from(settings.ceiling - if critical { 0 } else { settings.reserved });
             let period = Period::of(Span::from_micros(ttl)).expect("above zero");
-            let limiter = Concurrent { limit, ttl: period, id: &name, critical, tenant: None, adapt };
+            let limiter = Concurrent { critical, adapt, ..Concurrent::plain(limit, period, &name) };
             let theirs = self.model.take(
                 self.at,
                 (id, cost, ttl),

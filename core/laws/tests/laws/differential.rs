@@ -116,14 +116,7 @@ fn a_hundred_thousand_calls_of_leases() {
     let ids: Vec<_> = (0..100usize).map(usize::to_be_bytes).collect();
     agree(
         leases(),
-        |(limit, ttl), i| Concurrent {
-            limit: *limit,
-            ttl: *ttl,
-            id: &ids[i],
-            critical: false,
-            tenant: None,
-            adapt: None,
-        },
+        |(limit, ttl), i| Concurrent::plain(*limit, *ttl, &ids[i]),
         |(limit, ttl)| recent(limit, ttl.span()),
     );
 }

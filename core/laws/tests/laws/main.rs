@@ -172,7 +172,7 @@ proptest! {
     #[test]
     fn concurrent(((limit, ttl), steps) in with_history(leases())) {
         let ids: Vec<_> = (0..=steps.len()).map(usize::to_be_bytes).collect();
-        let limiter = |i: usize| Concurrent { limit, ttl, id: &ids[i.min(steps.len())], critical: false, tenant: None, adapt: None };
+        let limiter = |i: usize| Concurrent::plain(limit, ttl, &ids[i.min(steps.len())]);
         obey(limiter, recent(limit, ttl.span()), &steps, |micros| {
             if micros < ttl.micros().get() { u128::from(limit) } else { u128::MAX }
         });

@@ -2,9 +2,10 @@
 
 use alloc::vec::Vec;
 
+use super::beside::Beside;
 use crate::adapt::{Adapted, LONGEST_MEAN, Latency, ONE, Probe, Rule, Settings, Window};
 use crate::state::codec::{Reader, put_short};
-use crate::state::table::{Slots, size_class};
+use crate::state::table::size_class;
 use crate::time::Span;
 
 /// How long a table remembers its limit after its last change.
@@ -14,46 +15,13 @@ pub(super) const MEMORY: Span = Span::from_millis(3_600_000);
 #[derive(Clone, Debug)]
 pub(super) struct Adaptive {
     pub(super) limit: Adapted,
-    /// When the lease in each slot was taken. Slots at the end of the table can be missing.
-    taken: Slots<u64>,
+    /// When each lease was taken, if it was taken with `ADAPT`.
+    pub(super) taken: Beside,
 }
-
-/// For a lease that was taken without `ADAPT`.
-const UNKNOWN: u64 = u64::MAX;
 
 impl Adaptive {
     pub(super) fn new(limit: Adapted) -> Adaptive {
-        Adaptive { limit, taken: Slots::default() }
-    }
-
-    /// When the lease in a slot was taken; `None` if it was taken without `ADAPT`.
-    pub(super) fn taken(&self, slot: u32) -> Option<u64> {
-        self.taken.get(slot).copied().filter(|taken| *taken != UNKNOWN)
-    }
-
-    /// As [`take`](Self::take), for an instant that was read; `None` if no lease has it.
-    pub(super) fn put(&mut self, slot: u32, taken: Option<u64>) -> Option<()> {
-        (taken != Some(UNKNOWN)).then(|| self.take(slot, taken))
-    }
-
-    /// A lease was taken.
-    pub(super) fn take(&mut self, slot: u32, taken: Option<u64>) {
-        while self.taken.len() <= slot as usize {
-            self.taken.push(UNKNOWN);
-        }
-        if let Some(of_slot) = self.taken.get_mut(slot) {
-            // An instant that looks unknown is a microsecond earlier.
-            *of_slot = taken.map_or(UNKNOWN, |taken| taken.min(UNKNOWN - 1));
-        }
-    }
-
-    /// A slot was freed, and the lease in the slot `last` moved into it.
-    pub(super) fn free(&mut self, slot: u32, last: u32) {
-        if self.taken.len() > last as usize {
-            self.taken.swap_remove(slot);
-        } else if let Some(of_slot) = self.taken.get_mut(slot) {
-            *of_slot = UNKNOWN;
-        }
+        Adaptive { limit, taken: Beside::default() }
     }
 
     /// The bytes that are allocated.
@@ -179,21 +147,5 @@ mod tests {
             prop_assert_eq!(decode_limit(&mut reader), Some(limit));
             prop_assert!(reader.is_empty());
         }
-    }
-
-    #[test]
-    fn a_freed_slot_gets_the_instant_of_the_last_lease() {
-        let settings =
-            Settings { rule: Rule::Failures, ceiling: 9, floor: 1, reserved: 0, backoff: 10, slow: 0 };
-        let mut adaptive = Adaptive::new(Adapted::new(crate::adapt::Adapt { settings, start: 9 }));
-        // The leases in slots 0 and 1 are older than the limit. That in slot 4 was taken without ADAPT.
-        adaptive.take(2, Some(20));
-        adaptive.take(3, Some(30));
-        adaptive.free(0, 4);
-        assert_eq!([0, 1, 2, 3].map(|slot| adaptive.taken(slot)), [None, None, Some(20), Some(30)]);
-        adaptive.free(1, 3);
-        assert_eq!([0, 1, 2].map(|slot| adaptive.taken(slot)), [None, Some(30), Some(20)]);
-        adaptive.take(1, None);
-        assert_eq!(adaptive.taken(1), None);
     }
 }

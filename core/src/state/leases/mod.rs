@@ -6,8 +6,11 @@
 //!
 //! The limit of a table can find itself (`adaptive.rs`). Then the table remembers the limit for an hour after its last
 //! change, and when each lease was taken.
+//!
+//! Leases that are asked for with `FENCE` have a fencing token, which is greater than all that the table has given before.
 
 mod adaptive;
+mod beside;
 mod notes;
 mod stored;
 mod tenants;
@@ -15,7 +18,7 @@ mod tenants;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-pub use notes::Notes;
+pub use notes::{MAX_TOKEN, Notes};
 pub use stored::Change;
 pub use tenants::{MAX_TENANT, MAX_WEIGHT, Pool, Share, Tenant};
 
@@ -24,6 +27,7 @@ use super::timeline::{Tick, Timeline};
 use crate::adapt::Adapted;
 use crate::time::{Span, Time};
 use adaptive::{Adaptive, MEMORY};
+use beside::Beside;
 use tenants::Tenants;
 
 /// The most expired leases that one change frees. A change adds at most one, so later changes free the rest.
@@ -45,6 +49,23 @@ struct Noted {
     tenants: Option<Box<Tenants>>,
     /// `None` if no call had `ADAPT`.
     adaptive: Option<Box<Adaptive>>,
+    /// `None` if no lease was given a token.
+    fences: Option<Box<Fences>>,
+}
+
+/// The fencing tokens of leases.
+#[derive(Clone, Default, Debug)]
+struct Fences {
+    /// The greatest that was given.
+    last: u64,
+    tokens: Beside,
+}
+
+impl Fences {
+    fn give(&mut self, slot: u32, token: u64) {
+        self.last = self.last.max(token);
+        self.tokens.set(slot, Some(token));
+    }
 }
 
 impl Noted {
@@ -52,7 +73,11 @@ impl Noted {
     fn allocated(&self) -> usize {
         let tenants = self.tenants.as_ref().map_or(0, |tenants| tenants.allocated());
         let adaptive = self.adaptive.as_ref().map_or(0, |adaptive| adaptive.allocated());
-        size_class(size_of::<Noted>()) + tenants + adaptive
+        let fences = self
+            .fences
+            .as_ref()
+            .map_or(0, |fences| size_class(size_of::<Fences>()) + fences.tokens.allocated());
+        size_class(size_of::<Noted>()) + tenants + adaptive + fences
     }
 }
 
@@ -85,6 +110,10 @@ impl Leases {
         self.noted.as_ref()?.adaptive.as_deref()
     }
 
+    fn fences(&self) -> Option<&Fences> {
+        self.noted.as_ref()?.fences.as_deref()
+    }
+
     /// The lease of this id, if it is held at `now`.
     pub fn held(&self, id: &[u8], now: Time) -> Option<Held> {
         let lease = self.table.find(id).and_then(|slot| self.table.get(slot))?;
@@ -103,6 +132,16 @@ impl Leases {
         let held = move |cost: u32, deadline: Tick| Held { cost: cost.into(), left: deadline.since(now) };
         let leases = self.table.first_held(now, most).into_iter();
         leases.map(move |lease| (&*lease.id, held(lease.cost, lease.deadline())))
+    }
+
+    /// The fencing token of the lease of this id, if it is in the table and was given one.
+    pub fn token(&self, id: &[u8]) -> Option<u64> {
+        self.fences()?.tokens.get(self.table.find(id)?)
+    }
+
+    /// The greatest fencing token that was given; 0 if none was.
+    pub fn last_token(&self) -> u64 {
+        self.fences().map_or(0, |fences| fences.last)
     }
 
     /// The cost of the leases that are held at `now`.
@@ -131,7 +170,7 @@ impl Leases {
     /// When the lease of this id was taken, if it was taken with `ADAPT`. As all instants of the limit, microseconds of the
     /// table's clock.
     pub fn taken(&self, id: &[u8]) -> Option<u64> {
-        self.adaptive()?.taken(self.table.find(id)?)
+        self.adaptive()?.taken.get(self.table.find(id)?)
     }
 
     /// The microseconds of the table's clock at `now`.
@@ -237,8 +276,12 @@ impl Leases {
     }
 
     /// Gives a lease this deadline, which is after the last charge. A lease that was not held also gets this cost, and what the
-    /// table notes beside it: its tenant, and the instant of the last charge if it is timed.
-    fn hold(&mut self, (id, deadline, cost): (&[u8], Time, u32), Notes { tenant, timed, .. }: Notes<'_>) {
+    /// table notes beside it: its tenant, and the instant of the last charge if it is timed. A token is given in any case.
+    fn hold(
+        &mut self,
+        (id, deadline, cost): (&[u8], Time, u32),
+        Notes { tenant, timed, token, .. }: Notes<'_>,
+    ) {
         let (now, deadline) = (self.timeline.tick, self.timeline.tick_at(deadline));
         let old = self.table.find(id);
         let is_held = old.and_then(|slot| self.table.get(slot)).is_some_and(|lease| lease.deadline() > now);
@@ -260,7 +303,12 @@ impl Leases {
             tenants.put_back(&self.table, item);
         }
         if let Some(adaptive) = noted.adaptive.as_mut().filter(|_| !is_held) {
-            adaptive.take(slot, timed.then_some(now.micros));
+            adaptive.taken.set(slot, timed.then_some(now.micros));
+        }
+        match (token, &mut noted.fences) {
+            (Some(token), fences) => fences.get_or_insert_default().give(slot, token),
+            (None, Some(fences)) if !is_held => fences.tokens.set(slot, None),
+            _ => {}
         }
     }
 
@@ -287,7 +335,10 @@ impl Leases {
             tenants.move_to(item, slot);
         }
         if let Some(adaptive) = &mut noted.adaptive {
-            adaptive.free(slot, last);
+            adaptive.taken.free(slot, last);
+        }
+        if let Some(fences) = &mut noted.fences {
+            fences.tokens.free(slot, last);
         }
     }
 
@@ -665,7 +716,7 @@ mod tests {
         let settings =
             Settings { rule: Rule::Failures, ceiling: 900, floor: 1, reserved: 0, backoff: 10, slow: 0 };
         let limit = Some(Adapted::new(Adapt { settings, start: 900 }));
-        let noted = |timed, limit| Some(Box::new(Notes { tenant: None, timed, limit }));
+        let noted = |timed, limit| Some(Box::new(Notes { timed, limit, ..Notes::default() }));
         let mut leases = Leases::blank();
         hold(&mut leases, 9999, 5_000_000, 1);
         leases.apply(Change { last: at(1), notes: noted(false, limit), ..Change::default() });

@@ -6,7 +6,11 @@ use alloc::vec::Vec;
 use super::adaptive::{decode_limit, encode_limit};
 use super::tenants::{MAX_TENANT, MAX_WEIGHT};
 use crate::adapt::Adapted;
-use crate::state::codec::{Reader, put_bytes, put_short};
+use crate::count::MAX_COUNT;
+use crate::state::codec::{Reader, put, put_bytes, put_short};
+
+/// The greatest fencing token, which any client can read as a number.
+pub const MAX_TOKEN: u64 = MAX_COUNT;
 
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Notes<'a> {
@@ -14,14 +18,17 @@ pub struct Notes<'a> {
     pub tenant: Option<(&'a [u8], u32)>,
     /// Whether the table notes when that lease was taken.
     pub timed: bool,
+    /// The fencing token that the lease is given.
+    pub token: Option<u64>,
     /// The table's limit that finds itself. Its instants are ages at the instant of the change.
     pub limit: Option<Adapted>,
 }
 
-// The parts of a change that are notes. The first two need a lease that is held; the second has no bytes of its own.
+// The parts of a change that are notes. All but `LIMIT` need a lease that is held. `TIMED` has no bytes of its own.
 const TENANT: u8 = 4;
 const TIMED: u8 = 8;
 const LIMIT: u8 = 16;
+const TOKEN: u8 = 32;
 
 pub(super) fn part(present: bool, bit: u8) -> u8 {
     if present { bit } else { 0 }
@@ -30,7 +37,10 @@ pub(super) fn part(present: bool, bit: u8) -> u8 {
 impl Notes<'_> {
     #[cold]
     pub(super) fn parts(&self) -> u8 {
-        part(self.tenant.is_some(), TENANT) | part(self.timed, TIMED) | part(self.limit.is_some(), LIMIT)
+        part(self.tenant.is_some(), TENANT)
+            | part(self.timed, TIMED)
+            | part(self.limit.is_some(), LIMIT)
+            | part(self.token.is_some(), TOKEN)
     }
 
     #[cold]
@@ -41,21 +51,26 @@ impl Notes<'_> {
         if let Some(limit) = &self.limit {
             encode_limit(limit, out);
         }
+        if let Some(token) = self.token {
+            put(out, token);
+        }
     }
 
     /// Reads the notes of a change with these parts, which holds a lease or does not.
     #[cold]
     pub(super) fn decode<'a>(parts: u8, holds: bool, reader: &mut Reader<'a>) -> Option<Box<Notes<'a>>> {
         let has = |bit: u8| parts & bit != 0;
-        if parts > TENANT | TIMED | LIMIT {
+        if parts > TENANT | TIMED | LIMIT | TOKEN {
             return reader.newer();
         }
-        if has(TENANT | TIMED) && !holds {
+        if has(TENANT | TIMED | TOKEN) && !holds {
             return None;
         }
         let tenant = if has(TENANT) { Some(decode_tenant(reader)?) } else { None };
         let limit = if has(LIMIT) { Some(decode_limit(reader)?) } else { None };
-        Some(Box::new(Notes { tenant, timed: has(TIMED), limit }))
+        let token =
+            if has(TOKEN) { Some(reader.word_up_to(MAX_TOKEN).filter(|token| *token > 0)?) } else { None };
+        Some(Box::new(Notes { tenant, timed: has(TIMED), token, limit }))
     }
 }
 

@@ -5,9 +5,9 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::adaptive::{MEMORY, decode_limit, encode_limit};
-use super::notes::{Notes, decode_tenant, encode_tenant, part};
+use super::notes::{MAX_TOKEN, Notes, decode_tenant, encode_tenant, part};
 use super::tenants::Tenants;
-use super::{FREED, Leases};
+use super::{FREED, Fences, Leases};
 use crate::adapt::{Adapted, Settings, mean_of};
 use crate::kind::Kind;
 use crate::state::codec::{Reader, put, put_bytes, put_short};
@@ -43,8 +43,12 @@ const SHARED: u64 = 1 << 63;
 /// 0 if it was taken without `ADAPT`.
 const ADAPTS: u64 = 1 << 62;
 
+/// The bit of that number of a table with fencing tokens. The last one that was given follows, and each lease ends with its own,
+/// or 0 without one.
+const FENCED: u64 = 1 << 61;
+
 /// The bits of that number that a newer version can use. No table has as many leases.
-const UNKNOWN: u64 = !(SHARED | ADAPTS | u32::MAX as u64);
+const UNKNOWN: u64 = !(SHARED | ADAPTS | FENCED | u32::MAX as u64);
 
 impl LimitState for Leases {
     fn until(&self, _: Span) -> Time {
@@ -151,7 +155,10 @@ impl State for Leases {
         put(out, last.as_micros());
         let adaptive = self.adaptive();
         let flag = |set: bool, bit: u64| if set { bit } else { 0 };
-        let flags = flag(tenants.is_some(), SHARED) | flag(adaptive.is_some(), ADAPTS);
+        let fences = self.fences();
+        let flags = flag(tenants.is_some(), SHARED)
+            | flag(adaptive.is_some(), ADAPTS)
+            | flag(fences.is_some(), FENCED);
         put(out, self.table.held(tick).0 | flags);
         // The numbers of the tenants that hold something: others have leases that expired, which are not freed yet.
         let mut numbers = BTreeMap::new();
@@ -170,6 +177,9 @@ impl State for Leases {
         if let Some(adaptive) = adaptive {
             encode_limit(&adaptive.limit.at(|instant| tick.micros.wrapping_sub(instant)), out);
         }
+        if let Some(fences) = fences {
+            put_short(out, fences.last);
+        }
         for lease in self.table.in_order() {
             // Those of tenants are in the same order.
             let tenant = of_tenants.as_mut().map(|leases| {
@@ -186,8 +196,11 @@ impl State for Leases {
                 put_short(out, numbers.get(name).copied().unwrap_or(0));
             }
             if let Some(adaptive) = adaptive {
-                let taken = self.table.find(&lease.id).and_then(|slot| adaptive.taken(slot));
+                let taken = self.table.find(&lease.id).and_then(|slot| adaptive.taken.get(slot));
                 put_short(out, taken.map_or(0, |taken| tick.micros.wrapping_sub(taken).saturating_add(1)));
+            }
+            if fences.is_some() {
+                put_short(out, self.token(&lease.id).unwrap_or(0));
             }
         }
     }
@@ -204,10 +217,11 @@ impl State for Leases {
         if count & ADAPTS != 0 {
             leases.set_limit(decode_limit(reader)?);
         }
+        let mut fences = if count & FENCED == 0 { None } else { Some(decode_fences(reader)?) };
         let mut before = (last, &[][..]);
         // The slots of leases with a tenant, each with its number.
         let mut of_tenants: Vec<(u32, u64)> = Vec::new();
-        for _ in 0..count & !(SHARED | ADAPTS) {
+        for _ in 0..count & u64::from(u32::MAX) {
             let (id, deadline, cost) = decode_lease(reader, last)?;
             if (deadline, id) <= before {
                 return None;
@@ -221,13 +235,25 @@ impl State for Leases {
             }
             if let Some(adaptive) = leases.noted.as_mut().and_then(|noted| noted.adaptive.as_mut()) {
                 let now = leases.timeline.tick.micros;
-                adaptive.put(slot, reader.short()?.checked_sub(1).map(|age| now.wrapping_sub(age)))?;
+                let taken = reader.short()?.checked_sub(1).map(|age| now.wrapping_sub(age));
+                // No lease has the instant that stands for none.
+                if taken == Some(u64::MAX) {
+                    return None;
+                }
+                adaptive.taken.set(slot, taken);
+            }
+            if let Some(fences) = &mut fences {
+                let token = reader.short_up_to(fences.last)?;
+                fences.tokens.set(slot, (token > 0).then_some(token));
             }
         }
         leases.table.grow_trees();
         if !names.is_empty() {
             let tenants = Tenants::read(&names, &of_tenants, &leases.table)?;
             leases.noted.get_or_insert_default().tenants = Some(Box::new(tenants));
+        }
+        if fences.is_some() {
+            leases.noted.get_or_insert_default().fences = fences;
         }
         leases.table.ids_differ().then_some(leases)
     }
@@ -245,6 +271,9 @@ impl State for Leases {
         figure("stored_leases", Figure::Count(count));
         figure("stored_cost", Figure::Count(cost));
         figure("last_deadline_us", Figure::At(self.timeline.until(self.table.latest())));
+        if let Some(fences) = self.fences() {
+            figure("last_fence", Figure::Count(fences.last));
+        }
         if let Some(adaptive) = self.adaptive() {
             let Adapted { settings: Settings { floor, ceiling, .. }, credit, lowered, latency, .. } =
                 adaptive.limit;
@@ -277,6 +306,12 @@ fn decode_lease<'a>(reader: &mut Reader<'a>, last: Time) -> Option<(&'a [u8], Ti
     let id = decode_id(reader)?;
     let deadline = reader.horizon().filter(|deadline| *deadline > last)?;
     Some((id, deadline, reader.word_up_to(u32::MAX.into()).filter(|cost| *cost > 0)?))
+}
+
+/// Reads the last fencing token of a table.
+fn decode_fences(reader: &mut Reader<'_>) -> Option<Box<Fences>> {
+    let last = reader.short_up_to(MAX_TOKEN).filter(|last| *last > 0)?;
+    Some(Box::new(Fences { last, ..Fences::default() }))
 }
 
 /// Reads the tenants of a table, at least one.

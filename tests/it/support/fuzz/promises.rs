@@ -260,7 +260,9 @@ pub fn check_cost(request: &Request, seen: &Seen, decision: Decision, limiter: &
     let waits = ["LEAKYBUCKET", "SMOOTH"].contains(&limiter) || request.says("RESERVE");
     seen.insist(refused || waits || decision.retry == 0, "only who shapes may be told to wait");
     // The reply to an id that is held has what is held for the limit.
-    if let Some(granted) = decision.granted.filter(|_| !holds || !seen.changed_nothing()) {
+    if let Some(token) = decision.granted.filter(|_| request.says("FENCE")) {
+        seen.insist((token > 0) == (!refused && cost > 0), "who has a lease has a token, and nobody else");
+    } else if let Some(granted) = decision.granted.filter(|_| !holds || !seen.changed_nothing()) {
         seen.insist(granted <= cost && (refused || cost == 0 || granted > 0), "a part must be granted");
     }
 }

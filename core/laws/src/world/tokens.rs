@@ -1,0 +1,52 @@
+//! The fencing tokens of leases: a later lease of a key has a greater one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ratelimit_engine::reply::Reply;
+
+use super::told::Told;
+
+#[derive(Default)]
+pub(super) struct Tokens {
+    /// The greatest of each key.
+    greatest: BTreeMap<String, u64>,
+    /// All that were replied, each with the id of its lease: who holds that lease may get it again.
+    replied: BTreeSet<(String, u64)>,
+    /// The greatest that this primary has given.
+    own: u64,
+}
+
+impl Tokens {
+    /// Checks the reply to a call of `RL.CONCURRENT`. Returns whether it has a token.
+    pub(super) fn check(&mut self, told: &Told<'_>, reply: &Reply) -> Result<bool, String> {
+        let is_fenced = told.name == "RL.CONCURRENT" && told.names("FENCE");
+        let (Reply::Six(answer, token), Some(id)) = (reply, told.words.get(4)) else {
+            return if is_fenced { Err("no token is replied".into()) } else { Ok(false) };
+        };
+        if !is_fenced {
+            return Ok(false);
+        }
+        if !answer.verdict.admits() || told.cost == 0 {
+            return if *token == 0 { Ok(false) } else { Err(format!("{token} without a lease")) };
+        }
+        let greatest = self.greatest.entry(told.key().into()).or_default();
+        if self.replied.insert(((*id).into(), *token)) && *token <= *greatest {
+            return Err(format!("the new token {token} is not above {greatest}"));
+        }
+        *greatest = (*greatest).max(*token);
+        self.own = self.own.max(*token);
+        Ok(true)
+    }
+
+    /// Another node goes on, or this one after a restart, at this instant of its clock.
+    pub(super) fn go_on(&mut self, clock: u64) {
+        self.own = 0;
+        self.set_clock(clock);
+    }
+
+    /// The clock of the primary shows another time. If it is behind, the primary knows nothing of tokens that another has given and
+    /// that were lost.
+    pub(super) fn set_clock(&mut self, clock: u64) {
+        self.greatest.retain(|_, greatest| *greatest < clock || *greatest <= self.own);
+    }
+}
