@@ -68,6 +68,8 @@ class Processes:
         # Room for fifty callers at once on a slow machine. A service would wait for less.
         slow = "2" if name in PYTHON else "2000"
         environment = {"REDIS": f"redis://127.0.0.1:{self.port}", "FAIL": fail, "UTILIZATION": "0.75"}
+        # The one that fails closed has a proxy in front. By default uvicorn trusts one on the same machine, so the other says no.
+        environment |= {"PROXY": "1", "FORWARDED_ALLOW_IPS": "127.0.0.1"} if fail == "closed" else {"FORWARDED_ALLOW_IPS": ""}
         command = PYTHON[name](port) if name in PYTHON else ["node", f"{folder}/{name}.mjs"]
         self.start(command, **environment, TIMEOUT=slow, PORT=str(port))
         url = f"http://127.0.0.1:{port}"
@@ -102,6 +104,7 @@ def check(processes: Processes, names: Sequence[str], folder: Path | None) -> in
         app.leases()
         app.budget()
         app.failures()
+        app.addresses()
         app.hanging(redis_server)
         redis_server.kill()
         redis_server.wait()

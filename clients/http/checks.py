@@ -170,6 +170,21 @@ class Application:
         left = self.left(f"short:{self.name}:preflight", "SLIDINGLOG", 2, "1500ms")
         self.row("5 preflights to a path with 2 requests", (codes, left) == ({200}, 2), f"{codes}, {left} of 2 left")
 
+    def addresses(self) -> None:
+        """Two of an address per minute. Two clients of a network, a third, and one of another network."""
+        clients = ("2001:db8:1:2::5", "2001:db8:1:2::6", "2001:db8:1:2::7", "2001:db8:1:3::5")
+        for what, url, right, key in (
+            ("no proxy, so X-Forwarded-For changes nothing", self.url, [200, 200, 429, 429], "127.0.0.1"),
+            ("behind a proxy: a /64 is a client, forged or not", self.other, [200, 200, 429, 200], "2001:db8:1:2::/64"),
+        ):
+            self.db.delete(*(f"address:{one}" for one in ("127.0.0.1", "2001:db8:1:2::/64", "2001:db8:1:3::/64")))
+            # What clients write comes first.
+            caller = {"x-api-key": f"{self.name}:address"}
+            fields = [{**caller, "x-forwarded-for": f"203.0.113.{i}, {one}"} for i, one in enumerate(clients)]
+            codes = [httpx.get(f"{url}/address", headers=each, timeout=30).status_code for each in fields]
+            left = self.left(f"address:{key}", "SLIDINGLOG", 2, "1m")
+            self.row(what, (codes, left) == (right, 0), f"{' '.join(map(str, codes))}, the key is {key}")
+
     def budget(self) -> None:
         bucket, requests = f"tokens:{self.name}:budget", f"default:{self.name}:budget"
 

@@ -15,7 +15,7 @@ from django.core.wsgi import get_wsgi_application
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.urls import re_path
 
-from redis_ratelimit import UNLIMITED, Concurrent, SlidingLog, TokenBucket
+from redis_ratelimit import UNLIMITED, Concurrent, SlidingLog, TokenBucket, client_address
 from redis_ratelimit.types import Unlimited
 from redis_ratelimit.django import Rule, Shed
 
@@ -28,9 +28,14 @@ def caller(request: HttpRequest) -> str:
     return request.headers.get("x-api-key") or request.META["REMOTE_ADDR"]
 
 
-def on(path: str) -> Callable[[HttpRequest], str | Unlimited | None]:
+def address(request: HttpRequest) -> str:
+    """Of the client. A proxy in front adds the last address of the header."""
+    return client_address(request.headers["x-forwarded-for"].split(",")[-1] if "PROXY" in os.environ else request)
+
+
+def on(path: str, who: Callable[[HttpRequest], str] = caller) -> Callable[[HttpRequest], str | Unlimited | None]:
     """The caller, on this path only."""
-    return lambda request: caller(request) if request.path == path else UNLIMITED
+    return lambda request: who(request) if request.path == path else UNLIMITED
 
 
 settings.configure(
@@ -48,6 +53,7 @@ settings.configure(
             Rule("plan", key=on("/plan"), limit=lambda request: PLANS.get(request.headers.get("x-plan"), SlidingLog(3, "10s"))),
             Rule("items", key=on("/items"), limit=SlidingLog(10, "10s"), cost=lambda request: int(request.GET["n"])),
             Rule("login", key=on("/login"), limit=SlidingLog(3, "10s"), counts=lambda status: status >= 400),
+            Rule("address", key=on("/address", address), limit=SlidingLog(2, "1m")),
         ],
         # Reports go first, pages next. What is paid for is never shed.
         "SHED": Shed[HttpRequest](

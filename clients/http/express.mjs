@@ -3,10 +3,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import express from 'express'
 import { Redis } from 'ioredis'
-import { Concurrent, RateLimiter, SlidingLog, TokenBucket, UNLIMITED } from 'redis-ratelimit'
+import { clientAddress, Concurrent, RateLimiter, SlidingLog, TokenBucket, UNLIMITED } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/express'
 
-const { REDIS = 'redis://127.0.0.1', PORT = 3000, FAIL = 'open', UTILIZATION = 0, TIMEOUT = 100 } = process.env
+const { REDIS = 'redis://127.0.0.1', PORT = 3000, FAIL = 'open', UTILIZATION = 0, TIMEOUT = 100, PROXY } = process.env
 // The limiter takes the address, and has connections of its own.
 const limiter = new RateLimiter(new Redis(REDIS, { lazyConnect: true }), { fail: FAIL, timeoutMs: Number(TIMEOUT) })
 
@@ -15,7 +15,7 @@ const MAX_TOKENS = 400
 // Any other plan, such as that of the staff, has no limit.
 const PLANS = { free: new SlidingLog(3, '10s'), pro: new SlidingLog(6, '10s') }
 const caller = (req) => req.get('x-api-key') ?? req.ip
-const on = (path) => (req) => (req.path === path ? caller(req) : UNLIMITED)
+const on = (path, who = caller) => (req) => (req.path === path ? who(req) : UNLIMITED)
 
 const limits = ratelimit({
   limiter,
@@ -27,6 +27,7 @@ const limits = ratelimit({
     { name: 'items', key: on('/items'), limit: new SlidingLog(10, '10s'), cost: (req) => Number(req.query.n) },
     { name: 'tokens', key: on('/chat'), limit: new TokenBucket(1000, 1000, '1d'), estimate: MAX_TOKENS },
     { name: 'login', key: on('/login'), limit: new SlidingLog(3, '10s'), counts: (status) => status >= 400 },
+    { name: 'address', key: on('/address', clientAddress), limit: new SlidingLog(2, '1m') },
   ],
   // Reports go first, pages next. What is paid for is never shed.
   shed: {
@@ -41,6 +42,7 @@ const limits = ratelimit({
 await limiter.ready()
 
 const app = express()
+app.set('trust proxy', PROXY ? 1 : false)
 app.use(limits)
 
 app.get('/stream', (req, res) => {

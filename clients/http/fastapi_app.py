@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from redis.asyncio import Redis
 
-from redis_ratelimit import UNLIMITED, AsyncRateLimiter, Concurrent, SlidingLog, TokenBucket
+from redis_ratelimit import UNLIMITED, AsyncRateLimiter, Concurrent, SlidingLog, TokenBucket, client_address
 from redis_ratelimit.types import Unlimited
 from redis_ratelimit.asgi import RateLimit, Rule, Shed
 
@@ -23,9 +23,9 @@ def caller(request: Request) -> str:
     return request.headers.get("x-api-key") or (request.client.host if request.client else "unknown")
 
 
-def on(path: str) -> Callable[[Request], str | Unlimited | None]:
+def on(path: str, who: Callable[[Request], str] = caller) -> Callable[[Request], str | Unlimited | None]:
     """The caller, on this path only."""
-    return lambda request: caller(request) if request.url.path == path else UNLIMITED
+    return lambda request: who(request) if request.url.path == path else UNLIMITED
 
 
 # The limiter takes the address, and has connections of its own.
@@ -46,6 +46,7 @@ app.add_middleware(
         Rule("plan", key=on("/plan"), limit=lambda request: PLANS.get(request.headers.get("x-plan", ""), SlidingLog(3, "10s"))),
         Rule("items", key=on("/items"), limit=SlidingLog(10, "10s"), cost=lambda request: int(request.query_params["n"])),
         Rule("login", key=on("/login"), limit=SlidingLog(3, "10s"), counts=lambda status: status >= 400),
+        Rule("address", key=on("/address", client_address), limit=SlidingLog(2, "1m")),
     ],
     # Reports go first, pages next. What is paid for is never shed.
     shed=Shed(

@@ -4,10 +4,10 @@ import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import fastify from 'fastify'
 import { createClient } from 'redis'
-import { Concurrent, RateLimiter, SlidingLog, TokenBucket, UNLIMITED } from 'redis-ratelimit'
+import { clientAddress, Concurrent, RateLimiter, SlidingLog, TokenBucket, UNLIMITED } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/fastify'
 
-const { REDIS = 'redis://127.0.0.1', PORT = 3000, FAIL = 'open', UTILIZATION = 0, TIMEOUT = 100 } = process.env
+const { REDIS = 'redis://127.0.0.1', PORT = 3000, FAIL = 'open', UTILIZATION = 0, TIMEOUT = 100, PROXY } = process.env
 // The limiter takes the address, and has connections of its own.
 const limiter = new RateLimiter(createClient({ url: REDIS }), { fail: FAIL, timeoutMs: Number(TIMEOUT) })
 
@@ -17,9 +17,9 @@ const MAX_TOKENS = 400
 const PLANS = { free: new SlidingLog(3, '10s'), pro: new SlidingLog(6, '10s') }
 const path = (request) => new URL(request.url, 'http://x').pathname
 const caller = (request) => request.headers['x-api-key'] ?? request.ip
-const on = (wanted) => (request) => (path(request) === wanted ? caller(request) : UNLIMITED)
+const on = (wanted, who = caller) => (request) => (path(request) === wanted ? who(request) : UNLIMITED)
 
-const app = fastify()
+const app = fastify({ trustProxy: PROXY ? '127.0.0.1' : false })
 await app.register(ratelimit, {
   limiter,
   rules: [
@@ -30,6 +30,7 @@ await app.register(ratelimit, {
     { name: 'items', key: on('/items'), limit: new SlidingLog(10, '10s'), cost: (request) => Number(request.query.n) },
     { name: 'tokens', key: on('/chat'), limit: new TokenBucket(1000, 1000, '1d'), estimate: MAX_TOKENS },
     { name: 'login', key: on('/login'), limit: new SlidingLog(3, '10s'), counts: (status) => status >= 400 },
+    { name: 'address', key: on('/address', clientAddress), limit: new SlidingLog(2, '1m') },
   ],
   // Reports go first, pages next. What is paid for is never shed.
   shed: {

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 
 from flask import Flask, Request, Response, g, request
 from redis import Redis
+from werkzeug.middleware.proxy_fix import ProxyFix
 
-from redis_ratelimit import UNLIMITED, Concurrent, RateLimiter, SlidingLog, TokenBucket
+from redis_ratelimit import UNLIMITED, Concurrent, RateLimiter, SlidingLog, TokenBucket, client_address
 from redis_ratelimit.types import Unlimited
 from redis_ratelimit.flask import RateLimit, Rule, Shed
 
@@ -23,9 +24,9 @@ def caller(request: Request) -> str:
     return request.headers.get("x-api-key") or request.remote_addr or "unknown"
 
 
-def on(path: str) -> Callable[[Request], str | Unlimited | None]:
+def on(path: str, who: Callable[[Request], str] = caller) -> Callable[[Request], str | Unlimited | None]:
     """The caller, on this path only."""
-    return lambda request: caller(request) if request.path == path else UNLIMITED
+    return lambda request: who(request) if request.path == path else UNLIMITED
 
 
 # The limiter takes the address, and has connections of its own.
@@ -35,6 +36,8 @@ limiter = RateLimiter(
     timeout=float(os.environ.get("TIMEOUT", 0.1)),
 )
 app = Flask(__name__)
+if "PROXY" in os.environ:
+    app.wsgi_app = ProxyFix(app.wsgi_app)  # type: ignore[method-assign]
 RateLimit(
     app,
     limiter,
@@ -46,6 +49,7 @@ RateLimit(
         Rule("plan", key=on("/plan"), limit=lambda request: PLANS.get(request.headers.get("x-plan", ""), SlidingLog(3, "10s"))),
         Rule("items", key=on("/items"), limit=SlidingLog(10, "10s"), cost=lambda request: int(request.args["n"])),
         Rule("login", key=on("/login"), limit=SlidingLog(3, "10s"), counts=lambda status: status >= 400),
+        Rule("address", key=on("/address", client_address), limit=SlidingLog(2, "1m")),
     ],
     # Reports go first, pages next. What is paid for is never shed.
     shed=Shed(

@@ -5,10 +5,10 @@ import { serve } from '@hono/node-server'
 import { Hono } from 'hono'
 import { stream } from 'hono/streaming'
 import { Redis } from 'ioredis'
-import { Concurrent, RateLimiter, SlidingLog, TokenBucket, UNLIMITED } from 'redis-ratelimit'
+import { clientAddress, Concurrent, RateLimiter, SlidingLog, TokenBucket, UNLIMITED } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/hono'
 
-const { REDIS = 'redis://127.0.0.1', PORT = 3000, FAIL = 'open', UTILIZATION = 0, TIMEOUT = 100 } = process.env
+const { REDIS = 'redis://127.0.0.1', PORT = 3000, FAIL = 'open', UTILIZATION = 0, TIMEOUT = 100, PROXY } = process.env
 // The limiter takes the address, and has connections of its own.
 const limiter = new RateLimiter(new Redis(REDIS, { lazyConnect: true }), { fail: FAIL, timeoutMs: Number(TIMEOUT) })
 
@@ -17,7 +17,9 @@ const MAX_TOKENS = 400
 // Any other plan, such as that of the staff, has no limit.
 const PLANS = { free: new SlidingLog(3, '10s'), pro: new SlidingLog(6, '10s') }
 const caller = (c) => c.req.header('x-api-key') ?? c.env.incoming.socket.remoteAddress
-const on = (path) => (c) => (c.req.path === path ? caller(c) : UNLIMITED)
+// Of the client. A proxy in front adds the last address of the header.
+const address = (c) => clientAddress(PROXY ? c.req.header('x-forwarded-for').split(',').at(-1) : c)
+const on = (path, who = caller) => (c) => (c.req.path === path ? who(c) : UNLIMITED)
 
 const limits = ratelimit({
   limiter,
@@ -29,6 +31,7 @@ const limits = ratelimit({
     { name: 'items', key: on('/items'), limit: new SlidingLog(10, '10s'), cost: (c) => Number(c.req.query('n')) },
     { name: 'tokens', key: on('/chat'), limit: new TokenBucket(1000, 1000, '1d'), estimate: MAX_TOKENS },
     { name: 'login', key: on('/login'), limit: new SlidingLog(3, '10s'), counts: (status) => status >= 400 },
+    { name: 'address', key: on('/address', address), limit: new SlidingLog(2, '1m') },
   ],
   // Reports go first, pages next. What is paid for is never shed.
   shed: {

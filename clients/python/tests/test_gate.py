@@ -69,6 +69,20 @@ def test_a_gate_needs_the_right_limiter_and_may_get_a_generator(limiter: RateLim
     refused(door.enter({"user": "ann"}))
 
 
+@pytest.mark.parametrize("skips", [True, False])
+@pytest.mark.parametrize("user", ["ann", None])
+def test_skip_is_asked_once_also_for_local_limits(limiter: RateLimiter, skips: bool, user: str | None) -> None:
+    asked: list[Request] = []
+
+    def skip(request: Request) -> bool:
+        asked.append(request)
+        return skips
+
+    local = Gate(limiter, [Rule("skipped", caller, "10/s", local=2)], skip=skip)
+    assert bool(passed(local.enter({"user": user})).decisions) == (not skips and user is not None)
+    assert len(asked) == 1
+
+
 def test_a_limiter_for_threads_takes_no_asynchronous_function(limiter: RateLimiter) -> None:
     async def who(request: Request) -> str:
         return "ann"

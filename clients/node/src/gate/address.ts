@@ -25,7 +25,7 @@ const WITH_PORT = /^(?:\[(.*)\]|([^:]*))(?::\d{1,5})?$/
  *
  * Behind a proxy the address of the connection is the proxy's, so all clients would share one limit. Let the framework take the
  * client's from `X-Forwarded-For`, but only from your own proxy, since clients can send this header too: `trust proxy` of
- * Express, `trustProxy` of Fastify. Else pass the text that the proxy tells.
+ * Express, `trustProxy` of Fastify with the proxy's address. Else pass the text that the proxy tells.
  *
  * @param of - a request of Express, Fastify or `node:http`, a context of Hono on `@hono/node-server`, or the text of an address
  * @throws {@link ConfigurationError} if there is no address

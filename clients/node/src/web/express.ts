@@ -87,6 +87,9 @@ export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: B
  * server.on('upgrade', upgrade({ limiter, rules }, (request, socket, head) => wss.handleUpgrade(request, socket, head, serve)))
  * ```
  *
+ * Express has not seen the request, so behind a proxy `clientAddress` is the proxy's whatever `trust proxy` says. Pass it the
+ * address that the proxy adds: `clientAddress(request.headers['x-forwarded-for']?.split(',').at(-1) ?? request)`.
+ *
  * A refusal is a plain response, such as a 429 with the headers and the body of {@link ratelimit}. Leases are released and
  * budgets settled when the socket closes.
  *

@@ -42,7 +42,8 @@ export interface RateLimitOptions extends GateOptions<Context> {
  * been read.
  *
  * Handshakes of WebSockets run the handler of any `GET`, also of one that upgrades nothing. So a rule with `websocket: false` does
- * not limit what such handlers do. Of a refusal `@hono/node-server` sends the status and the headers, and `@hono/node-ws` a 400.
+ * not limit what such handlers do. Of a refusal `@hono/node-server` sends the status and the headers, `@hono/node-ws` the status
+ * alone since 1.3, and a 400 before. It does the same for a path without a WebSocket.
  *
  * @throws ConfigurationError if a rule is wrong
  */

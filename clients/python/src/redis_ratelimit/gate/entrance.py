@@ -72,8 +72,9 @@ class AsyncGate(Generic[Req]):
             CallError: The server rejects a call.
         """
         before = set() if before is None else before
-        if self._gate.has_locals and (local := await self._connected.run(self._gate.locals(request, before, websocket))):
-            return await self._enter(request, before, websocket, local)
+        if self._gate.has_locals:
+            local = await self._connected.run(self._gate.locals(request, before, websocket))
+            return local if isinstance(local, Passage) else await self._enter(request, before, websocket, local)
         return await self._connected.run(self._gate.entering(request, before, websocket))
 
     async def _enter(

@@ -89,10 +89,11 @@ class GateCore(Generic[Req]):
         skips = self._skip is not None and self._skip(request)
         return bool((yield skips) if isawaitable(skips) else skips)
 
-    def locals(self, request: Req, before: Before, websocket: bool) -> Calls[list[AskedLimit]]:
-        """Returns the limits of a request that this process answers from memory, with their keys."""
+    def locals(self, request: Req, before: Before, websocket: bool) -> Calls[list[AskedLimit] | Passage]:
+        """Returns the limits of a request that this process answers from memory, with their keys. If the request is not limited
+        at all, returns its passage."""
         if (yield from self.skips(request)):
-            return []
+            return Passage(self._core, self._background, self._taken)
         found = yield from self._asked(request, before, websocket, local=True)
         return [each for each in found if isinstance(each, AskedLimit) and each.cost]
 
@@ -141,7 +142,7 @@ class GateCore(Generic[Req]):
         return fields | self._exposed
 
     def entering(
-        self, request: Req, before: Before, websocket: bool, local: Sequence[tuple[str, Decision]] = ()
+        self, request: Req, before: Before, websocket: bool, local: Sequence[tuple[str, Decision]] | None = None
     ) -> Calls[Passage | Refusal]:
         """Asks the limits of a request. All of them admit and are charged, or none is.
 
@@ -151,15 +152,15 @@ class GateCore(Generic[Req]):
             request: The request.
             before: The rules that were asked about this request before. Those of this gate are added.
             websocket: Whether it is the handshake of a WebSocket.
-            local: The answers to the rules that are answered from memory, which admit.
+            local: The answers to the rules that are answered from memory, which admit. With them `skip` has been asked.
         """
         silent: set[str] = set()
         passage = Passage(self._core, self._background, self._taken)
-        if (yield from self.skips(request)):
+        if local is None and (yield from self.skips(request)):
             return passage
         if (shed := (yield from self._shedding(request, silent, before))) is not None:
             return shed
-        answers = list(local)
+        answers = list(local or ())
         try:
             asked = yield from self._asked(request, before, websocket, local=False)
             steps = self._steps(asked, passage.id)
