@@ -19,7 +19,7 @@
 //!
 //! A penalty does not admit what remains of its strikes, so `penalty.rs` has its laws. `lines.rs` and `fair.rs` have those of
 //! callers that wait, and `sketch.rs` those of sketches and of counters of frequent keys. `tables.rs` sends tables of policies to copies, and
-//! `tries.rs` replays what a node has recorded.
+//! `tries.rs` replays what a node has recorded. `trees.rs` shares a budget in a tree of agents.
 //!
 //! `SMOOTH` and `SHED` are not tested here. `SMOOTH` refuses nothing, and its limit and remaining have another meaning.
 //! `SHED` decides at random. Their own files test traces of their sources, and `floating_point.rs` compares them with
@@ -51,6 +51,7 @@ mod sessions;
 mod sketch;
 mod tables;
 mod top;
+mod trees;
 mod tries;
 mod world;
 
