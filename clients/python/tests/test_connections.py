@@ -14,6 +14,9 @@ from test_bursts import connected
 
 from both import Maker, OnThreads, inside
 from redis_ratelimit import AsyncRateLimiter, Gcra, RateLimiter
+from redis_ratelimit.wire.pool import Pool
+from redis_ratelimit.wire.sockets import AsyncPlace
+from redis_ratelimit.wire.sockets_threads import Place
 from servers import Proxy, Server, eventually
 
 
@@ -89,6 +92,24 @@ async def test_waits_are_bounded(make: Maker, server: Server, key: str) -> None:
     assert all(await asyncio.gather(*waits))
     again = await limiter.limit(key, slow, wait="30s")
     assert again.allowed and again.answered and limiter.counters["breaker_opened"] == 0
+
+
+async def test_close_leaves_no_connection(make: Maker, server: Server, key: str) -> None:
+    before, limiter = connected(server), make()
+    await asyncio.gather(*(limiter.limit(key, "100/h", wait=wait) for wait in (None, None, "1s")))
+    assert connected(server) > before
+    await limiter.close()
+    await asyncio.to_thread(eventually, lambda: connected(server) == before, "the end of all connections")
+
+
+@pytest.mark.parametrize("place", [Place, AsyncPlace])
+async def test_what_is_handed_to_a_call_that_has_gone_is_for_the_next(place: Callable[[], Place | AsyncPlace]) -> None:
+    pool, refusal = Pool(object, place, time.monotonic, 1.0, 1.0), redis.ConnectionError("max number of clients reached")
+    connection, _ = pool.take(None, 1)
+    (_, gone), (_, following) = pool.take(refusal, 1), pool.take(refusal, 1)
+    pool.give_back(connection)
+    pool.leave(gone)
+    assert following.given() is connection
 
 
 async def test_connections_that_are_killed_again_and_again_do_not_open_the_breaker(make: Maker, key: str) -> None:
