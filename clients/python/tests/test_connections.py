@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -17,7 +18,8 @@ from redis_ratelimit import AsyncRateLimiter, Gcra, RateLimiter
 from redis_ratelimit.wire.pool import Pool
 from redis_ratelimit.wire.sockets import AsyncPlace
 from redis_ratelimit.wire.sockets_threads import Place
-from servers import Proxy, Server, eventually
+from redis_ratelimit.wire.source import CONNECTING
+from servers import PATIENCE, Proxy, Server, eventually
 
 
 @pytest.fixture
@@ -92,6 +94,23 @@ async def test_waits_are_bounded(make: Maker, server: Server, key: str) -> None:
     assert all(await asyncio.gather(*waits))
     again = await limiter.limit(key, slow, wait="30s")
     assert again.allowed and again.answered and limiter.counters["breaker_opened"] == 0
+
+
+async def test_few_connections_are_opened_at_a_time(key: str) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+        silent.setblocking(False)
+        client = redis.asyncio.Redis(port=silent.getsockname()[1])
+        async with AsyncRateLimiter(client, connect_timeout=2 * PATIENCE) as limiter:
+            waits = [asyncio.create_task(limiter.limit(key, "1/h", wait="9s")) for _ in range(40)]
+            opened = [(await asyncio.get_running_loop().sock_accept(silent))[0] for _ in range(CONNECTING)]
+            await asyncio.sleep(0.2)
+            with pytest.raises(BlockingIOError):
+                silent.accept()
+            for each in waits:
+                each.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+            for connection in opened:
+                connection.close()
 
 
 async def test_close_leaves_no_connection(make: Maker, server: Server, key: str) -> None:
