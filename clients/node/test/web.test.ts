@@ -13,7 +13,7 @@ import { Hono, type Context } from 'hono'
 import { cors } from 'hono/cors'
 import { Redis } from 'ioredis'
 import { clientAddress, Concurrent, LeakyBucket, RateLimiter, SlidingLog, TokenBucket, UNLIMITED, type RateLimiterOptions } from 'redis-ratelimit'
-import { ratelimit as expressLimit, type Rule } from 'redis-ratelimit/express'
+import { ratelimit as expressLimit, upgrade, type Rule } from 'redis-ratelimit/express'
 import { ratelimit as fastifyLimit } from 'redis-ratelimit/fastify'
 import { ratelimit as honoLimit } from 'redis-ratelimit/hono'
 import { onServer } from './limiters.js'
@@ -275,6 +275,7 @@ onServer('limits of a route', (server) => {
   test('wrong options are errors at the start', async (t) => {
     const limiter = limiterOf(t, server)
     assert.throws(() => expressLimit({ limiter, rules: [ALL], skip: true as never }), /skip must be a function, not true/)
+    assert.throws(() => upgrade({ limiter, rules: [ALL] }, undefined as never), /listener must be a function/)
     assert.throws(() => honoLimit({ limiter, rules: [ALL], onRefused: 'no' as never }), /onRefused must be a function, not 'no'/)
     assert.throws(() => expressLimit({ limiter, rules: [ALL], onRefuse: () => undefined } as never), /there is no option 'onRefuse'/)
     const app = fastify()
