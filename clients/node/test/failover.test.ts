@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { Commands, FixedWindow } from 'redis-ratelimit'
 import { KINDS, type Kind } from './kinds.js'
-import { keyOf, limiterOnCluster, onCluster } from './limiters.js'
+import { keyOf, limiterOf, limiterOnCluster, onCluster } from './limiters.js'
 import { until, type Server } from './servers.js'
 
 const hour = new FixedWindow(1000, '1h')
@@ -80,12 +80,18 @@ onCluster('a cluster with a replica', (nodes) => {
     const limiters = (await Promise.all(KINDS.map(open))).map(({ limiter }) => limiter)
     const answers = () => Promise.all(limiters.map(async (limiter) => (await limiter.limit(key, hour)).answered))
     assert.deepEqual(await answers(), [true, true, true, true])
+    const made = await Promise.all(KINDS.map((kind) => kind.cluster(nodes[0]!.port)))
     nodes[0]!.process.kill('SIGKILL')
     await until(async () => !(await answers()).includes(true), 'an outage')
     await until(async () => !(await answers()).includes(false), 'a failover', 60_000)
     for (const limiter of limiters) {
       const lease = { capacity: 1, ttl: '9s', wait: '1s' }
       await until(() => limiter.lease(`{${key}}:${randomUUID()}`, lease, ({ held }) => held), 'a wait at the new primary')
+    }
+    // The only node that their clients were given is gone.
+    for (const client of made) {
+      const { limiter } = limiterOf(t, client, { timeoutMs: 1000 })
+      await until(async () => (await limiter.limit(key, hour)).answered, 'an answer of the others')
     }
   })
 }, { replica: true })

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { connect, constants, createServer, type Http2ServerRequest } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { Concurrent, FixedWindow, LeakyBucket, RateLimiter, TokenBucket, UNLIMITED, type RateLimiterOptions } from 'redis-ratelimit'
 import { endWith, Gate, Stack, type GateOptions, type Rule } from 'redis-ratelimit/gate'
@@ -81,6 +82,15 @@ onServer('a gate on one server', (server) => {
     const turn = second.turn()
     await second.end()
     assert.deepEqual([await turn, await second.turn(), await left('tokens:ann', 'TOKENBUCKET', 100, 1, '1h')], [false, false, 60])
+  })
+
+  test('a request is over when the server has taken back its lease', async (t) => {
+    const { gate } = made(t, [{ name: 'jobs', key: user, limit: new Concurrent(1, '1m') }])
+    const passage = await gate.enter({ user: 'ann' })
+    server.process.kill('SIGSTOP')
+    const ends = passage.end().then(() => 'over')
+    const first = await Promise.race([ends, pause(50, 'under way')]).finally(() => server.process.kill('SIGCONT'))
+    assert.deepEqual([first, await ends], ['under way', 'over'])
   })
 
   for (const counted of [undefined, 30]) {

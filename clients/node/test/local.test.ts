@@ -97,10 +97,11 @@ onServer('a limiter', (server) => {
   test('keeps the local limits that are used', async (t) => {
     const { limiter } = await limiterOn(t, KINDS[0]!, server.port)
     const of = (name: string, processes = 2) => limiter.local(name, '1000/s', { processes })
-    const first = of('0')
-    for (let n = 1; n < MOST_KEYS + 10; n += 1) {
+    const [first, oldest] = [of('0'), of('1')]
+    for (let n = 2; n < MOST_KEYS + 10; n += 1) {
       of(`${n}`)
       if (n % 1000 === 0) assert.equal(of('0'), first)
+      if (n === MOST_KEYS - 1) assert.equal(of('1'), oldest)
     }
     assert.equal(of('0'), first)
     assert.notEqual(of('0', 3), first)

@@ -63,6 +63,7 @@ test('wrong arguments of calls are errors before anything is sent, and are named
     [() => limiter.settle(['k'], ['10/s'], 'id', { within: '5s', cost: NaN }), /^cost must be/],
     [() => limiter.settleAsk('k', 'api', 'id', NaN, { within: '5s' }), /^cost must be/],
     [() => limiter.ready(any({ limit: ['10/s'] })), /^there is no option 'limit'$/],
+    [() => limiter.ready({ limits: any('10/s') }), /^limits must be/],
     [() => new Rate('10/s', any({ brust: 5 })), /^there is no option 'brust'$/],
     [() => new Limit('10/s', any({ only: 1 })), /^there is no option 'only'$/],
     [() => new Concurrent(1, '1m', any({ reserve: 1 })), /^there is no option 'reserve'$/],

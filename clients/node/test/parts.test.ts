@@ -6,7 +6,9 @@ import { Call } from '../dist/call/call.js'
 import { settings } from '../dist/call/settings.js'
 import { Core } from '../dist/decide/core.js'
 import { real } from '../dist/runtime.js'
+import { Link } from '../dist/wire/link.js'
 import { Nodes } from '../dist/wire/nodes.js'
+import type { OwnClient } from '../dist/wire/own.js'
 import { Turns } from '../dist/wire/turns.js'
 import { blocked } from '../dist/wire/waits.js'
 import { Patience, within } from '../dist/wire/within.js'
@@ -16,6 +18,21 @@ test('servers that are gone are forgotten', () => {
   for (let node = 0; node < 1000; node += 1) servers.of(`${node}:1`, { name: 'the cluster', owners: [`${node}:1`] })
   servers.of(undefined, { name: 'the cluster', owners: ['999:1'] })
   assert.equal(servers.size, 2)
+})
+
+test('a server that has moved is followed, also if the first attempt fails', async () => {
+  const turn = () => new Promise((resolve) => setImmediate(resolve))
+  const client = (parts: object) => ({ ready: Promise.resolve(), owners: [], close: () => undefined, ...parts }) as unknown as OwnClient
+  const last = client({})
+  const clients = [client({ moved: Promise.resolve() }), client({ ready: Promise.reject(new Error('no connection')) }), last]
+  const timers: (() => void)[] = []
+  let now = 0
+  const link = new Link(() => clients.shift()!, 100, { ...real, now: () => now, later: (_, work) => (timers.push(work), () => undefined) })
+  await turn()
+  now = 1000
+  for (const work of timers.splice(0)) work()
+  await turn()
+  assert.equal(link.client, last)
 })
 
 describe('the time of a call', () => {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as all from 'redis-ratelimit'
-import { Decision, Gcra, Limiter } from 'redis-ratelimit'
+import { Decision, Gcra, Limiter, Rate } from 'redis-ratelimit'
 import { outcomeOf, type Drops } from '../dist/call/options.js'
 import { limiterOf } from '../dist/call/rate.js'
 import { Refusals } from '../dist/decide/refusals.js'
@@ -24,9 +24,10 @@ test('many rates are known, and none is mistaken for another', () => {
 })
 
 test('limiters never change', () => {
-  const limiter = new Gcra(9, 10, '1s')
-  assert(Object.isFrozen(limiter) && Object.isFrozen(limiter.words))
-  assert.throws(() => ((limiter as { count: number }).count = 5), TypeError)
+  for (const limiter of [new Gcra(9, 10, '1s'), new Rate('10/s')]) {
+    assert(Object.isFrozen(limiter) && Object.isFrozen(limiter.words))
+    assert.throws(() => ((limiter as { count: number }).count = 5), TypeError)
+  }
 })
 
 test('a name that no header can have is wrong', () => {

@@ -84,6 +84,19 @@ eachKind('waiting', (kind, server) => {
     assert.equal((await limiter.limit(pool(), '3/m', { wait: '20s' })).answered, true, 'there is room again')
   })
 
+  test('waits on a server that is silent open the breaker', async (t) => {
+    const breaker = { failures: 2, cooldownMs: 60000 }
+    const { limiter } = await limiterOn(t, kind, server.port, { timeoutMs: 100, connectTimeoutMs: 200, breaker })
+    await until(async () => (await limiter.limit(pool(), '3/m')).answered, 'a connection')
+    server.process.kill('SIGSTOP')
+    try {
+      const opens = async () => (await limiter.limit(pool(), '3/m', { wait: '50ms' })).error?.kind === 'breaker'
+      await until(opens, 'an open breaker')
+    } finally {
+      server.process.kill('SIGCONT')
+    }
+  })
+
   test('who gives up leaves the line, and the connection is closed', async (t) => {
     const { limiter } = await limiterOn(t, kind, server.port)
     const key = pool()

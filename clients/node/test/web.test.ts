@@ -13,7 +13,7 @@ import { Hono, type Context } from 'hono'
 import { cors } from 'hono/cors'
 import { Redis } from 'ioredis'
 import { clientAddress, Concurrent, LeakyBucket, RateLimiter, SlidingLog, TokenBucket, UNLIMITED, type RateLimiterOptions } from 'redis-ratelimit'
-import { ratelimit as expressLimit, type Rule } from 'redis-ratelimit/express'
+import { ratelimit as expressLimit, upgrade, type Rule } from 'redis-ratelimit/express'
 import { ratelimit as fastifyLimit } from 'redis-ratelimit/fastify'
 import { ratelimit as honoLimit } from 'redis-ratelimit/hono'
 import { onServer } from './limiters.js'
@@ -218,11 +218,12 @@ onServer('limits of a route', (server) => {
       const tried = async (status: number | string) => {
         const given = await fetch(`${app.url}/tried?status=${status}`, { signal: AbortSignal.timeout(status === 'never' ? 200 : 9000) }).catch(() => undefined)
         await until(async () => !(await server.cli('RL.INFO', key)).includes('holds'), 'a settlement')
-        return given && [given.status, /"tried";r=(\d)/.exec(given.headers.get('ratelimit') ?? '')?.[1], given.headers.get(EXPOSE)]
+        const shown = given && [given.status, /"tried";r=(\d)/.exec(given.headers.get('ratelimit') ?? '')?.[1], given.headers.get(EXPOSE)]
+        return given?.status === 429 ? [...shown!, given.headers.get('content-type')?.split(';')[0]] : shown
       }
       const names = 'ETag, RateLimit-Policy, RateLimit, Retry-After'
       const answers = [await tried(200), await tried(202), await tried(401), await tried('never'), await tried('none'), await tried(200)]
-      assert.deepEqual(answers, [[200, '2', names], [202, '2', names], [401, '2', names], undefined, [500, '0', names], [429, '0', names]])
+      assert.deepEqual(answers, [[200, '2', names], [202, '2', names], [401, '2', names], undefined, [500, '0', names], [429, '0', names, 'application/problem+json']])
 
       const asks = async (path: string, headers: Record<string, string>) => {
         const { status, headers: told } = await fetch(app.url + path, { method: 'OPTIONS', headers })
@@ -274,6 +275,7 @@ onServer('limits of a route', (server) => {
   test('wrong options are errors at the start', async (t) => {
     const limiter = limiterOf(t, server)
     assert.throws(() => expressLimit({ limiter, rules: [ALL], skip: true as never }), /skip must be a function, not true/)
+    assert.throws(() => upgrade({ limiter, rules: [ALL] }, undefined as never), /listener must be a function/)
     assert.throws(() => honoLimit({ limiter, rules: [ALL], onRefused: 'no' as never }), /onRefused must be a function, not 'no'/)
     assert.throws(() => expressLimit({ limiter, rules: [ALL], onRefuse: () => undefined } as never), /there is no option 'onRefuse'/)
     const app = fastify()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -14,7 +15,11 @@ from test_bursts import connected
 
 from both import Maker, OnThreads, inside
 from redis_ratelimit import AsyncRateLimiter, Gcra, RateLimiter
-from servers import Proxy, Server, eventually
+from redis_ratelimit.wire.pool import Pool
+from redis_ratelimit.wire.sockets import AsyncPlace
+from redis_ratelimit.wire.sockets_threads import Place
+from redis_ratelimit.wire.source import CONNECTING
+from servers import PATIENCE, Proxy, Server, eventually
 
 
 @pytest.fixture
@@ -89,6 +94,41 @@ async def test_waits_are_bounded(make: Maker, server: Server, key: str) -> None:
     assert all(await asyncio.gather(*waits))
     again = await limiter.limit(key, slow, wait="30s")
     assert again.allowed and again.answered and limiter.counters["breaker_opened"] == 0
+
+
+async def test_few_connections_are_opened_at_a_time(key: str) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+        silent.setblocking(False)
+        client = redis.asyncio.Redis(port=silent.getsockname()[1])
+        async with AsyncRateLimiter(client, connect_timeout=2 * PATIENCE) as limiter:
+            waits = [asyncio.create_task(limiter.limit(key, "1/h", wait="9s")) for _ in range(40)]
+            opened = [(await asyncio.get_running_loop().sock_accept(silent))[0] for _ in range(CONNECTING)]
+            await asyncio.sleep(0.2)
+            with pytest.raises(BlockingIOError):
+                silent.accept()
+            for each in waits:
+                each.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+            for connection in opened:
+                connection.close()
+
+
+async def test_close_leaves_no_connection(make: Maker, server: Server, key: str) -> None:
+    before, limiter = connected(server), make()
+    await asyncio.gather(*(limiter.limit(key, "100/h", wait=wait) for wait in (None, None, "1s")))
+    assert connected(server) > before
+    await limiter.close()
+    await asyncio.to_thread(eventually, lambda: connected(server) == before, "the end of all connections")
+
+
+@pytest.mark.parametrize("place", [Place, AsyncPlace])
+async def test_what_is_handed_to_a_call_that_has_gone_is_for_the_next(place: Callable[[], Place | AsyncPlace]) -> None:
+    pool, refusal = Pool(object, place, time.monotonic, 1.0, 1.0), redis.ConnectionError("max number of clients reached")
+    connection, _ = pool.take(None, 1)
+    (_, gone), (_, following) = pool.take(refusal, 1), pool.take(refusal, 1)
+    pool.give_back(connection)
+    pool.leave(gone)
+    assert following.given() is connection
 
 
 async def test_connections_that_are_killed_again_and_again_do_not_open_the_breaker(make: Maker, key: str) -> None:

@@ -13,9 +13,9 @@ import redis.asyncio
 from redis import exceptions as errors
 
 from both import Maker
-from redis_ratelimit import AsyncRateLimiter, ConfigurationError, RateLimiter
+from redis_ratelimit import AsyncRateLimiter, Breaker, ConfigurationError, RateLimiter
 from redis_ratelimit.decide.failure import failure_of, rejection_of
-from servers import Server
+from servers import PATIENCE, Server
 
 
 async def test_connecting_to_a_silent_server_takes_no_longer_than_it_may(make: Maker, key: str) -> None:
@@ -41,6 +41,18 @@ async def test_a_slow_server_is_given_up_and_a_call_is_never_sent_twice(
     assert error is not None and error.kind == "timeout" and error.reason.startswith("no reply within 200 ms")
     assert (await make().peek(key, "100/h")).remaining == 99
     assert server.calls("rl.gcra") == 1
+
+
+async def test_a_silent_server_opens_the_breaker(make: Maker, server: Server, key: str) -> None:
+    limiter = make(timeout=0.05, breaker=Breaker(failures=2, cooldown=60.0))
+    await limiter.limit(key, "100/h")
+    with server.frozen():
+        until = time.monotonic() + PATIENCE
+        while limiter.counters["breaker_opened"] == 0:
+            assert time.monotonic() < until
+            await limiter.limit(key, "100/h")
+        answer = await limiter.limit(key, "100/h")
+    assert answer.error is not None and answer.error.kind == "breaker"
 
 
 async def test_connections_that_the_server_closed_are_replaced(make: Maker, server: Server, key: str) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -204,4 +208,23 @@ def test_endings_for_several_servers_are_bounded_together(monkeypatch: pytest.Mo
     background = Background(Timetable(time.monotonic, dropped.append, lambda call: str(call.words[1])), each(nothing))
     three = [Ending(core(), Call(["RL.RELEASE", node, "id"], [node]), 30.0, certain=True) for node in "aba"]
     assert [background.add(job, 600.0) for job in three] == [True, True, False] and dropped == three[2:]
+    background.close()
+
+
+def test_a_signal_leaves_no_lock_behind() -> None:
+    background, job, before = Background(timetable(), lambda jobs: [None] * len(jobs)), Job(Call(["RL.RELEASE"])), sys.gettrace()
+
+    def interrupt(frame: FrameType, event: str, _: object) -> Any:
+        if event == "return" and frame.f_code is threading.Condition.__enter__.__code__:
+            raise KeyboardInterrupt
+        return interrupt
+
+    sys.settrace(interrupt)
+    with suppress(KeyboardInterrupt):
+        background.add(job, 600.0)
+    sys.settrace(before)
+    other = threading.Thread(target=background.stop, args=(job,), daemon=True)
+    other.start()
+    other.join(5.0)
+    assert not other.is_alive()
     background.close()

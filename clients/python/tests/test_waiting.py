@@ -72,8 +72,9 @@ async def test_a_wait_on_the_application_s_client_without_a_reply_is_an_error_an
     server: Server, key: str
 ) -> None:
     for single in (False, True):
-        plain: Any = redis.Redis(port=server.port, single_connection_client=single)
-        other: Any = redis.asyncio.Redis(port=server.port, single_connection_client=single)
+        # With one connection, so that it must be given back.
+        plain: Any = redis.Redis(port=server.port, single_connection_client=single, max_connections=1)
+        other: Any = redis.asyncio.Redis(port=server.port, single_connection_client=single, max_connections=1)
         ways: list[Callable[[], Awaitable[Decision]]] = [
             lambda: asyncio.to_thread(Commands(plain).gcra, key, 0, 1, "1s", block="50ms"),
             lambda: AsyncCommands(other).gcra(key, 0, 1, "1s", block="50ms"),

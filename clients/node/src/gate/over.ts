@@ -4,9 +4,8 @@ import type { Passage } from './passage.js'
 
 /** A response of `node:http`, `node:https` or `node:http2`. */
 export interface NodeResponse {
-  readonly closed: boolean
   readonly destroyed: boolean
-  /** Only a response of `node:http2` has it. Such a response has no `closed` and no `destroyed`, although its type does. */
+  /** Only a response of `node:http2` has it. Such a response has no `destroyed`, although its type does. */
   readonly stream?: { readonly destroyed: boolean } | undefined
   /** A socket has no status. */
   readonly headersSent?: boolean
@@ -20,7 +19,7 @@ export interface NodeResponse {
  * @returns false if the client has gone already. Then the passage is cancelled, and the handler need not run
  */
 export function endWith(response: NodeResponse, passage: Passage): boolean {
-  if (response.closed || response.destroyed || response.stream?.destroyed) {
+  if (response.destroyed || response.stream?.destroyed) {
     void passage.cancel()
     return false
   }

@@ -59,14 +59,16 @@ class Background:
 
     def forked(self) -> None:
         """Begins without jobs: the child of a fork has no threads, and its parent runs the jobs."""
-        self._changed = threading.Condition()
+        # A signal's exception in the methods of a condition, which are Python's, would leave its lock taken.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._queues: dict[str, _Queue] = {}
         self._sent: list[Job] = []
         self._unfinished: list[Job] = []
 
     def add(self, job: Job, delay: float) -> bool:
         """Sends the call of a job after some seconds. Returns False if it is dropped: after `close`, or if too many wait."""
-        with self._changed:
+        with self._lock:
             if self.closed:
                 return False
             queues = self._queues.values()
@@ -82,14 +84,14 @@ class Background:
 
     def stop(self, job: Job) -> None:
         """Sends the call of a job no more."""
-        with self._changed:
+        with self._lock:
             job.stopped = True
             for queue in self._queues.values():
                 queue.timetable.stop(job)
 
     def close(self) -> list[Job]:
         """Ends the threads. Returns the endings that are left, and with them those whose calls are still being sent."""
-        with self._changed:
+        with self._lock:
             if self.closed:
                 return []
             self.closed = True
@@ -110,7 +112,7 @@ class Background:
     def _run(self, queue: _Queue) -> None:
         while jobs := self._due(queue):
             again = [(job, delay) for job, delay in zip(jobs, self._perform(jobs), strict=True) if delay is not None]
-            with self._changed:
+            with self._lock:
                 queue.idle += 1
                 if self.closed:
                     self._unfinished += [job for job, _ in again if job in self._sent]
@@ -121,7 +123,7 @@ class Background:
 
     def _due(self, queue: _Queue) -> list[Job]:
         """Waits for the next jobs. None if there are none, or if another thread waits for them too."""
-        with self._changed:
+        with self._lock:
             leaves = False
             while not self.closed:
                 jobs = queue.timetable.all_due()
