@@ -133,7 +133,7 @@ arguments! {
     TZ = "TZ", Word,
         "the time zone: UTC (the default), an offset such as +02:00, or an IANA name such as Europe/Berlin";
     ANCHOR = "ANCHOR", Number { min: 0, max: 31 },
-        "the hour at which a day begins, from 0 to 23, the weekday on which a week begins, from 1 for Monday to 7, or the day on which a month begins; 0 for a day, else 1 by default";
+        "the hour at which a day begins, from 0 to 23, the weekday on which a week begins, from 1 for Monday to 7, or the day on which a month begins; 0 for a day and 1 for the others by default";
     STRIKES = "strikes", COUNT, "the number of strikes in a window that bans";
     STRIKE_WINDOW = "window", PERIOD, "how long strikes count, from the first one on";
     BAN = "ban", PERIOD, "how long the first ban lasts";

@@ -14,14 +14,14 @@ use crate::calls::SketchCall;
 use crate::catalog::{Row, find};
 use crate::shown::shown;
 use crate::vocabulary::{
-    AT, BLOCK, COST, DEPTH, FAIR, FORCE, HOLD, ID, ITEM, LIMIT, MAX_BURST, MAXWAIT, ON, PARTIAL, PERIOD,
-    RATE, RESERVE, SHADOW, TENANT, UNIT, WEIGHT, WIDTH,
+    AT, BLOCK, COST, CRITICAL, DEPTH, FAIR, FENCE, FORCE, HOLD, ID, ITEM, LIMIT, MAX_BURST, MAXWAIT, ON,
+    PARTIAL, PERIOD, RATE, RESERVE, RESERVED, SHADOW, TENANT, UNIT, WEIGHT, WIDTH,
 };
 
 type Words<'w, 'a> = Peekable<Iter<'w, &'a [u8]>>;
 
 /// The options of a request, and how many words follow each.
-const OF_REQUEST: [(Argument, usize); 12] = [
+const OF_REQUEST: [(Argument, usize); 13] = [
     (COST, 1),
     (AT, 1),
     (ON, 1),
@@ -34,6 +34,7 @@ const OF_REQUEST: [(Argument, usize); 12] = [
     (TENANT, 1),
     (WEIGHT, 1),
     (FAIR, 0),
+    (FENCE, 0),
 ];
 
 /// The words of the limit of a limiter's own command: the arguments after the key.
@@ -91,18 +92,21 @@ fn limit(arguments: &[Argument], words: &mut Words<'_, '_>, text: &mut String) {
     options(arguments, words, text);
 }
 
-/// How many words follow an option of a request; `None` if the word is none. Of a limiter that `books`, `MAXWAIT` is an option of
-/// the request, and of other limiters it is their own.
-pub fn of_request(word: &[u8], books: bool) -> Option<usize> {
+/// How many words follow an option of a request; `None` if the word is none. `takes` is whether the limiter has an option of this
+/// name: beside `RESERVE`, `MAXWAIT` is of the request, and beside `RESERVED`, `CRITICAL` is the limiter's own.
+pub fn of_request(word: &[u8], takes: impl Fn(&str) -> bool) -> Option<usize> {
     let option = OF_REQUEST.iter().find(|(option, _)| is(word, option.name));
-    option.map(|(_, values)| *values).or((books && is(word, MAXWAIT.name)).then_some(1))
+    option
+        .map(|(_, values)| *values)
+        .or((is(word, MAXWAIT.name) && takes(RESERVE.name)).then_some(1))
+        .or((is(word, CRITICAL.name) && !takes(RESERVED.name)).then_some(0))
 }
 
 /// Adds the own options of a limiter with these arguments, and skips those of the request.
 fn options(arguments: &[Argument], words: &mut Words<'_, '_>, text: &mut String) {
-    let books = arguments.iter().any(|argument| argument.name == RESERVE.name);
+    let takes = |name: &str| arguments.iter().any(|argument| argument.name == name);
     while let Some(word) = words.next_if(|word| !is(word, LIMIT.name)) {
-        if let Some(values) = of_request(word, books) {
+        if let Some(values) = of_request(word, takes) {
             words.by_ref().take(values).for_each(drop);
         } else if let Some(own) = arguments.iter().find(|own| own.is_option() && is(word, own.name)) {
             _ = write!(text, " {}", own.name);

@@ -33,9 +33,9 @@ impl Facts {
     pub fn of(command: &Command, form: &Form) -> Option<Facts> {
         let takes_any = form.arguments.iter().any(|argument| argument.kind == "limiter");
         let name = command.name.strip_prefix("RL.").filter(|_| form.reply == "decision" && !takes_any)?;
-        let books = form.arguments.iter().any(|argument| argument.name == "reserve");
+        let takes = |name: &str| form.arguments.iter().any(|argument| argument.token == Some(name));
         let is_own = |argument: &&Parameter| match argument.token {
-            Some(token) => of_request(token.as_bytes(), books).is_none(),
+            Some(token) => of_request(token.as_bytes(), takes).is_none(),
             None => argument.kind != "hold",
         };
         let own: Vec<&Parameter> = form.arguments[1..].iter().filter(is_own).collect();
