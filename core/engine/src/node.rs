@@ -62,7 +62,7 @@ impl Node {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A fencing token that is greater than all before it. On a node that did not see some of them it is greater too, as long as no
+    /// The next fencing token, which is greater than all before it. Whoever gives it to a lease [passes](Self::pass_token) it. On a node that did not see some of them it is greater too, as long as no
     /// clock is behind: tokens are microseconds of the clock.
     ///
     /// # Errors
@@ -75,14 +75,17 @@ impl Node {
                 "no fencing token is left: a key was loaded with {MAX_TOKEN}"
             )));
         }
-        self.last_token.store(token, Relaxed);
         Ok(token)
     }
 
-    /// Leaves the tokens of a value behind, which this node applied or loaded.
+    /// A lease has this token, so that the next one is greater.
+    pub fn pass_token(&self, token: u64) {
+        self.last_token.fetch_max(token, Relaxed);
+    }
+
+    /// Raises the last token to that of a value which this node applied or loaded.
     pub fn pass_tokens(&self, value: &Value) {
-        let last = value.leases().map_or(0, Leases::last_token);
-        self.last_token.fetch_max(last, Relaxed);
+        self.pass_token(value.leases().map_or(0, Leases::last_token));
     }
 
     pub fn top(&self) -> MutexGuard<'_, Top> {

@@ -19,8 +19,8 @@
 //! `ADAPT` finds the limit from what releases report: see [`adapt`](crate::adapt). The capacity is then the ceiling of the limit. A
 //! cost that is above the limit, but not above the ceiling, is admitted when nothing else is held.
 //!
-//! `FENCE` gives the lease a fencing token: a number that is greater than all before it, so that a database can refuse who held
-//! the lease earlier and does not know that it has expired.
+//! `FENCE` gives the lease a fencing token: a number that is greater than all before it, so that a database can refuse a holder
+//! whose lease has expired.
 //!
 //! `TENANT name` divides the leases among tenants: see [`line`](mod@crate::line). A lease keeps its tenant.
 //!

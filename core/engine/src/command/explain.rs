@@ -138,7 +138,11 @@ fn decide<S: Slot, L: Limiter>(
     match plan(call, key, limiter, &wish, at, || longest)? {
         Plan::Held { .. } => return Ok((plain(0).peek(key, limiter), Decision::Held, place)),
         Plan::Renews(_) => return Ok((answer, Decision::Renews, place)),
-        Plan::Stands(stands) => {
+        Plan::Stands(mut stands) => {
+            // A refusal is counted although others come before the call.
+            if limiter.capabilities().counts_refused && !stands.answer.verdict.admits() {
+                stands.answer.verdict = plain(cost).foresee(key, limiter)?.0;
+            }
             if let Some(decision) = standing(call, limiter, &stands, longest) {
                 return Ok((answer, decision, place));
             }

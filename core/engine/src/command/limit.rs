@@ -47,6 +47,7 @@ fn run<H: Host>(
     if let AnyLimiter::Concurrent(leases) = &mut limiter
         && asked.is_fenced()
     {
+        asked.check(leases.capabilities())?;
         leases.token = Some(call.node().next_token(call.clock())?);
     }
     let (counter, limiter) = (Counter::Row(row), &limiter);
@@ -59,7 +60,12 @@ fn run<H: Host>(
         }
         if H::IS_SMALL || fenced || asked.block().is_some() || asked.hold().is_some() || call.somebody_waits() {
             return Ok(match request(call, counter, limiter, &Wish::of(&asked, call))? {
-                Done::Decided(answer, sixth) => reply(answer, sixth, has_sixth),
+                Done::Decided(answer, sixth) => {
+                    if fenced {
+                        call.node().pass_token(sixth);
+                    }
+                    reply(answer, sixth, has_sixth)
+                }
                 Done::Waits(wait) => Reply::Wait(wait),
             });
         }
