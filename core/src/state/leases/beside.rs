@@ -69,6 +69,7 @@ fn place(slot: u32) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::table::number;
 
     #[test]
     fn a_freed_slot_gets_the_number_of_the_last_lease() {
@@ -90,22 +91,22 @@ mod tests {
     fn numbers_agree_with_a_plain_list_and_go_with_their_leases() {
         let (mut beside, mut list) = (Beside::default(), Vec::new());
         for i in 0..6000u32 {
-            let number = (i % 3 > 0).then_some(u64::from(i));
+            let value = (i % 3 > 0).then_some(u64::from(i));
             // More and more of the leases are freed.
             if i < i.wrapping_mul(2_654_435_761) % 6000 || list.is_empty() {
-                beside.set(list.len() as u32, number);
-                list.push(number);
+                beside.set(number(list.len()), value);
+                list.push(value);
             } else {
                 let slot = i.wrapping_mul(40_503) as usize % list.len();
-                beside.free(slot as u32, list.len() as u32 - 1);
+                beside.free(number(slot), number(list.len() - 1));
                 list.swap_remove(slot);
             }
             assert!(
-                (0..=list.len()).all(|slot| beside.get(slot as u32) == list.get(slot).copied().flatten())
+                (0..=list.len()).all(|slot| beside.get(number(slot)) == list.get(slot).copied().flatten())
             );
         }
         while let Some(last) = list.len().checked_sub(1) {
-            beside.free(0, last as u32);
+            beside.free(0, number(last));
             list.swap_remove(0);
         }
         assert_eq!(beside.allocated(), 0);
