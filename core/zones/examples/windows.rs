@@ -1,5 +1,5 @@
 //! Prints the windows of days: for each line `zone hour microseconds` of the input, the start and the end in microseconds.
-//! `core/zones/tests/zoneinfo.py` compares them with Python's own.
+//! `core/zones/tests/compare_days.py` compares them with Python's own.
 
 use std::io::{BufWriter, Write, stdin, stdout};
 

@@ -2,7 +2,7 @@
 """Compares days that begin at an hour with Python's zoneinfo: every zone of the machine's database, every change of its
 clocks from 1970 to 2037, and each hour from 0 to 23. Prints how many windows were compared, and which differ.
 
-    core/zones/tests/zoneinfo.py [ZONE ...]
+    core/zones/tests/compare_days.py [ZONE ...]
 """
 
 import subprocess
