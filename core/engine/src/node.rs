@@ -62,8 +62,9 @@ impl Node {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next fencing token, which is greater than all before it. Whoever gives it to a lease [passes](Self::pass_token) it. On a node that did not see some of them it is greater too, as long as no
-    /// clock is behind: tokens are microseconds of the clock.
+    /// A fencing token that is greater than all that this node has given or seen. Because tokens are microseconds of the clock, it
+    /// is usually greater than those that the node has not seen, too, unless its clock is behind. A token that a lease is given
+    /// must be [noted](Self::pass_token), or the next call returns the same.
     ///
     /// # Errors
     ///

@@ -44,15 +44,14 @@ fn run<H: Host>(
 ) -> Result<Reply, Error> {
     let mut asked = Request::default();
     let mut limiter = call.parse(2.., |arguments| parse(arguments, &mut asked))?;
+    with_limiter!(&limiter, limiter => asked.check(limiter.capabilities()))?;
     if let AnyLimiter::Concurrent(leases) = &mut limiter
         && asked.is_fenced()
     {
-        asked.check(leases.capabilities())?;
         leases.token = Some(call.node().next_token(call.clock())?);
     }
     let (counter, limiter) = (Counter::Row(row), &limiter);
     with_limiter!(limiter, limiter => {
-        asked.check(limiter.capabilities())?;
         let (cost, manner, fenced) = (asked.cost(), asked.manner(), asked.is_fenced());
         let has_sixth = manner == Manner::Partial || fenced;
         if cost == 0 {
