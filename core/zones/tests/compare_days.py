@@ -68,15 +68,15 @@ def main():
                         questions.append(f"{name} {hour} {at * 1_000_000}")
                         expected.append("%d000000 %d000000" % window(before + near, hour, at))
     command = ["cargo", "run", "--quiet", "--offline", "--locked", "--package", "ratelimit-zones", "--example", "windows"]
-    told = subprocess.run(command, input="\n".join(questions), stdout=subprocess.PIPE, text=True, check=True).stdout.split("\n")
-    differ = [(q, e, t) for q, e, t in zip(questions, expected, told) if t not in (e, "unknown")]
+    told = subprocess.run(command, input="\n".join(questions), stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    differ = [(q, e, t) for q, e, t in zip(questions, expected, told, strict=True) if t not in (e, "unknown")]
     unknown = {q.split(" ")[0] for q, t in zip(questions, told) if t == "unknown"}
     zones = {q.split(" ")[0] for q in questions} - unknown
     print(f"{len(questions)} windows of {len(zones)} zones with changes, {len(unknown)} zones unknown: {sorted(unknown)}")
     print(f"{len(differ)} differ, of {sorted({q.split(' ')[0] for q, _, _ in differ})}")
     for row in differ[:20]:
         print(*row, sep=" | ")
-    return bool(differ)
+    return bool(differ or unknown or not questions)
 
 
 if __name__ == "__main__":
