@@ -1,6 +1,6 @@
 /** Connections of the package's own, and what they have in common. A file for each library has the rest. */
 
-import type { Call, Sender } from '../call/call.js'
+import { Call, type Sender } from '../call/call.js'
 import type { Runtime } from '../runtime.js'
 
 /** What a connection of the package's own is made with. Times are in ms. */
@@ -25,6 +25,8 @@ export async function opened(line: Line & { connect(): Promise<unknown> }, signa
   signal.addEventListener('abort', () => line.close(), { once: true })
   try {
     await line.connect()
+    // Without a handshake it is connected before the server has said a word. An error is an answer.
+    await line.send(new Call('', ['PING'])).catch(() => undefined)
   } catch (error) {
     line.close()
     throw error
