@@ -30,8 +30,9 @@ use adaptive::{Adaptive, MEMORY};
 use beside::Beside;
 use tenants::Tenants;
 
-/// The most expired leases that one change frees. A change adds at most one, so later changes free the rest.
-const FREED: usize = 16;
+/// The most expired leases that one change frees. A change adds at most one, so later changes free the rest. Each is taken out
+/// of several trees, of which little is in a cache if the table is large.
+const FREED: usize = 8;
 
 /// A table of leases.
 #[derive(Clone, Default, Debug)]

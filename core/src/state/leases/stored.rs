@@ -354,4 +354,22 @@ mod tests {
         encode_lease(&mut bytes, b"b", at(11), 1);
         assert!(Leases::decode(&mut Reader::new(&bytes)).is_some());
     }
+
+    #[test]
+    fn tokens_are_at_most_the_last_one_of_their_table_and_that_is_one() {
+        let reads = |last: u64, token: u64| {
+            let mut bytes = Vec::new();
+            put(&mut bytes, 9);
+            put(&mut bytes, 1 | FENCED);
+            put_short(&mut bytes, last);
+            encode_lease(&mut bytes, b"a", at(10), 1);
+            put_short(&mut bytes, token);
+            Leases::decode(&mut Reader::new(&bytes)).map(|leases| (leases.last_token(), leases.token(b"a")))
+        };
+        assert_eq!(reads(MAX_TOKEN, MAX_TOKEN), Some((MAX_TOKEN, Some(MAX_TOKEN))));
+        assert_eq!(reads(7, 0), Some((7, None)));
+        for (last, token) in [(0, 0), (7, 8), (MAX_TOKEN + 1, 7)] {
+            assert_eq!(reads(last, token), None, "{last}, {token}");
+        }
+    }
 }
