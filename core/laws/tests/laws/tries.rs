@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use ratelimit_core::limiter::{FixedWindow, Rate};
+use ratelimit_core::limiter::{FixedWindow, Penalty, Rate, Refused, SlidingLog, SlidingWindow, Unit};
 use ratelimit_core::{Period, Span, Time};
 use ratelimit_dice::Dice;
 use ratelimit_engine::memory::{Called, Memory};
 use ratelimit_engine::reply::{FieldValue, Fields, Reply};
-use ratelimit_laws::{Model, arrivals, batches, continuous, opened, recent};
+use ratelimit_laws::{
+    Model, Offender, arrivals, batches, continuous, entries, opened, overlapping, recent, same_dates,
+};
 
 use super::T0;
 
@@ -192,13 +194,30 @@ fn a_replay_of_calls_with_two_keys_decides_as_nodes_that_got_them() {
 /// A limit, and what makes its model.
 type Modelled = (String, Box<dyn Fn() -> Box<dyn Model>>);
 
+/// A limit whose refusals are strikes.
+struct Struck {
+    limit: Box<dyn Model>,
+    offender: Offender,
+}
+
+impl Model for Struck {
+    fn ask(&mut self, now: u64, cost: u64) -> bool {
+        let is_free = self.offender.banned(now).is_none();
+        let admitted = is_free && self.limit.ask(now, cost);
+        if is_free && !admitted {
+            self.offender.ask(now, 1);
+        }
+        admitted
+    }
+}
+
 fn modelled(dice: &mut Dice) -> Modelled {
     let positive = |number: u64| NonZeroU64::new(number).expect("a positive number");
     let [limit, count, seconds] = [1 + dice.below(9), 1 + dice.below(5), 1 + dice.below(30)];
     let period = Period::from_millis(positive(seconds * 1000));
     let rate = Rate { limit: positive(limit), count: positive(count), period };
     let window = FixedWindow { limit: positive(limit), window: period };
-    match dice.below(5) {
+    match dice.below(9) {
         0 => (format!("GCRA {} {count} {seconds}s", limit - 1), Box::new(move || Box::new(arrivals(rate)))),
         1 => {
             (format!("TOKENBUCKET {limit} {count} {seconds}s"), Box::new(move || Box::new(continuous(rate))))
@@ -208,10 +227,56 @@ fn modelled(dice: &mut Dice) -> Modelled {
             Box::new(move || Box::new(batches(rate))),
         ),
         3 => (format!("FIXEDWINDOW {limit} {seconds}s"), Box::new(move || Box::new(opened(window)))),
-        _ => (
+        4 => (
             format!("SLIDINGLOG {limit} {seconds}s"),
             Box::new(move || Box::new(recent(limit, period.span()))),
         ),
+        5 => (
+            format!("SLIDINGWINDOW {limit} {seconds}s"),
+            Box::new(move || Box::new(overlapping(SlidingWindow { limit: positive(limit), window: period }))),
+        ),
+        6 => {
+            let (unit, word) = *dice.pick(&[
+                (Unit::Hour, "HOUR"),
+                (Unit::Day(22), "DAY ANCHOR 22"),
+                (Unit::Day(23), "DAY ANCHOR 23"),
+            ]);
+            let limit = limit * 20;
+            (format!("CALENDAR {limit} {word}"), Box::new(move || Box::new(same_dates(limit, unit, 0))))
+        }
+        7 => {
+            let gap = 1 + dice.below(seconds * 500);
+            let most = positive(1_000_000);
+            let span = Span::from_micros(gap * 1000);
+            let log = SlidingLog {
+                limit: positive(limit),
+                window: period,
+                gap: span,
+                refused: Refused::Forgotten,
+                most,
+            };
+            (format!("SLIDINGLOG {limit} {seconds}s GAP {gap}ms"), Box::new(move || Box::new(entries(log))))
+        }
+        _ => {
+            let [strikes, ban, forgive] = [2 + dice.below(3), seconds * 500, seconds * 3000];
+            let penalty = Penalty {
+                strikes: positive(strikes),
+                window: period,
+                ban: Period::from_millis(positive(ban)),
+                grow: positive(2),
+                longest: Span::from_micros(ban * 4000),
+                forgive: Period::from_millis(positive(forgive)),
+            };
+            let struck = move || Struck { limit: Box::new(arrivals(rate)), offender: Offender::new(penalty) };
+            (
+                format!(
+                    "GCRA {} {count} {seconds}s LIMIT PENALTY {strikes} {seconds}s {ban}ms GROW 2 MAX {}ms FORGIVE {forgive}ms",
+                    limit - 1,
+                    ban * 4
+                ),
+                Box::new(move || Box::new(struck())),
+            )
+        }
     }
 }
 
