@@ -94,6 +94,8 @@ export interface LeaseOptions extends CallOptions, TenantOptions {
   reserved?: number | undefined
   /** A request that may take what is reserved. */
   critical?: boolean | undefined
+  /** Whether it has a fencing token, `lease.fence`. */
+  fence?: boolean | undefined
   /** Waits in the server until there is room, at most so long. */
   wait?: Duration | undefined
   /** The limit finds itself from how work ends, at most `capacity`. It needs `drops`, `slow` or `gradient`. */

@@ -57,7 +57,7 @@ const OF_REFUND: Names<RefundOptions> = { ...OF_CALL, cost: true }
 const OF_HOLD: Names<HoldOptions> = { id: true, ttl: true }
 const OF_LEASE: Names<LeaseOptions> = {
   ...OF_CALL, ...OF_TENANT, capacity: true, ttl: true, cost: true, reserved: true, critical: true, wait: true, renew: true,
-  adapt: true, drops: true,
+  adapt: true, drops: true, fence: true,
 }
 const OF_ADAPT: Names<AdaptOptions> = { gradient: true, floor: true, start: true, backoff: true, slow: true }
 
@@ -141,17 +141,18 @@ export class Questions {
   }
 
   /** `RL.CONCURRENT`. */
-  lease(key: string, id: string, options: LeaseOptions): Question<Limiter> {
-    const { capacity, ttl, reserved, critical, renew, adapt, drops } = known('options', options, OF_LEASE, ['capacity', 'ttl'])
+  lease(key: string, id: string, options: LeaseOptions): Question<Concurrent> {
+    const { capacity, ttl, reserved, critical, renew, adapt, drops, fence } = known('options', options, OF_LEASE, ['capacity', 'ttl'])
     checkFlag('renew', renew)
     checkFlag('critical', critical)
+    checkFlag('fence', fence)
     if (typeof adapt !== 'object') checkFlag('adapt', adapt)
     else known('adapt', adapt, OF_ADAPT)
     checkDrops(drops)
     if (drops !== undefined && !adapt) throw new ConfigurationError('drops needs adapt')
     const about = new Concurrent(capacity, ttl, { id, reserved, critical, ...(adapt ? { adapt: true, ...Object(adapt) } : {}) })
     const call = this.#call('RL.CONCURRENT').key(key).values(about.words)
-    call.option('COST', costWord(options, 1)).wait(checkedWait(options)).values(tenantWords(options))
+    call.option('COST', costWord(options, 1)).wait(checkedWait(options)).values(tenantWords(options)).flag('FENCE', fence)
     return { call, about, cost: options.cost, ...told(options) }
   }
 

@@ -309,6 +309,7 @@ class AsyncRateLimiter:
         renew: bool = True,
         reserved: int | None = None,
         critical: bool = False,
+        fence: bool = False,
         timeout: Seconds | None = None,
         fail: OpenOrClosed | None = None,
         tenant: str | None = None,
@@ -327,7 +328,8 @@ class AsyncRateLimiter:
             cost: How much of the capacity the lease takes.
             renew: Whether the lease is renewed in the background every third of its ttl.
             reserved: How much of the capacity is only for critical leases.
-            critical: Whether the lease may take what is reserved.
+            critical: Whether the lease may take what is reserved, and waits in front of those that are not critical.
+            fence: Whether the lease has a fencing token, its `fence`.
             timeout, fail, tenant, weight: As of `limit`.
             on_lost: Called once if the lease is lost while it is held: the `set` of an event, or the `cancel` of a task. For threads
                 it is called in a thread of the limiter.
@@ -343,7 +345,7 @@ class AsyncRateLimiter:
                 without a certain lease, and `held` is False.
             CallError: On entering: the call is wrong.
         """
-        bounds = wait, cost, renew, reserved, critical, timeout, fail, tenant, weight, on_lost, adapt, drops
+        bounds = wait, cost, renew, reserved, critical, fence, timeout, fail, tenant, weight, on_lost, adapt, drops
         return AsyncLease(self._connected, key, capacity, ttl, *bounds)
 
     def budget(

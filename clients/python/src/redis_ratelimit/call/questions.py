@@ -219,6 +219,7 @@ def lease(
     tenant: str | None,
     weight: int | None,
     adapt: Adapt | None = None,
+    fence: bool = False,
 ) -> Question:
     """RL.CONCURRENT."""
     tenant_words(tenant, weight)  # an error if they are wrong
@@ -227,23 +228,22 @@ def lease(
     Concurrent(capacity, ttl, lease_id, reserved=reserved, critical=critical, **own)  # an error if it is wrong
     if reserved is not None:
         integer("reserved", reserved, 0, capacity - 1)
-    return Question(
-        calls.concurrent(
-            prefix,
-            key,
-            capacity,
-            ttl,
-            lease_id,
-            reserved=reserved,
-            critical=critical,
-            **own,
-            cost=sent_cost(cost),
-            block=checked_wait(wait),
-            tenant=tenant,
-            weight=weight,
-        ),
-        costs=cost,
+    call = calls.concurrent(
+        prefix,
+        key,
+        capacity,
+        ttl,
+        lease_id,
+        reserved=reserved,
+        critical=critical,
+        **own,
+        cost=sent_cost(cost),
+        block=checked_wait(wait),
+        tenant=tenant,
+        weight=weight,
     )
+    call.words += ["FENCE"] if fence else []
+    return Question(call, costs=cost)
 
 
 def sent_cost(cost: int) -> int | None:
