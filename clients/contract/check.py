@@ -12,7 +12,7 @@ from pathlib import Path
 LIMITER = {"prefix", "fail", "breaker", "cache", "hooks"}
 # What each question may have, and each that charges.
 TOLD = {"fail", "timeout"}
-CHARGED = TOLD | {"cost", "wait", "hold", "force"}
+CHARGED = TOLD | {"cost", "wait", "critical", "hold", "force"}
 TENANT = {"tenant", "weight"}
 LEASE = {"key", "capacity", "ttl"}, TOLD | TENANT | {"cost", "reserved", "critical", "fence", "wait", "renew", "adapt"}
 ADAPT = {"gradient", "floor", "start", "backoff", "slow"}
@@ -41,7 +41,7 @@ CALLS: dict[str, tuple[set[str], set[str]]] = {
     "release_lease": ({"of"}, {"outcome"}),
     "look": ({"of"}, set()),
     "crosses": ({"of", "fraction"}, set()),
-    "hold": ({"key", "estimate"}, TOLD | TENANT | {"limit", "policy", "ttl", "keys", "wait"}),
+    "hold": ({"key", "estimate"}, TOLD | TENANT | {"limit", "policy", "ttl", "keys", "wait", "critical"}),
     "record": ({"of", "cost"}, set()),
     "end": ({"of"}, set()),
     "cancel": ({"of"}, set()),

@@ -48,7 +48,7 @@ export interface Question<A = Limiter | string | Several> extends Told {
 /** The most keys or limits of a call. */
 export const MOST = 64
 
-const OF_LIMITS: Names<LimitsCallOptions> = { ...OF_CALL, cost: true, wait: true, hold: true, force: true }
+const OF_LIMITS: Names<LimitsCallOptions> = { ...OF_CALL, cost: true, wait: true, critical: true, hold: true, force: true }
 const OF_LIMIT: Names<LimitCallOptions> = { ...OF_LIMITS, ...OF_TENANT, partial: true, reserve: true }
 const OF_ASK: Names<AskCallOptions> = { ...OF_LIMITS, ...OF_TENANT, leaseId: true, keys: true, full: true }
 const OF_PEEK: Names<PeekCallOptions> = { ...OF_CALL, cost: true, keys: true, leaseId: true }
@@ -76,7 +76,9 @@ export class Questions {
     checkTenant(about, options, options)
     const manner = mannerWords(options, about)
     const call = this.#call(`RL.${about.name}`).key(key).values(about.words)
-    call.option('COST', costWord(options)).values(manner).hold(options.hold).wait(checkedWait(options, manner)).values(tenantWords(options))
+    call.option('COST', costWord(options)).values(manner).hold(options.hold).wait(checkedWait(options, manner))
+    // A lease has the word once.
+    call.flag('CRITICAL', options.critical && !(about as Concurrent).critical).values(tenantWords(options))
     const item = about.name === 'SKETCH' ? about.words[0] : undefined
     const place = this.#place(call, manner.length === 0 && isPlain(options) && isRemembered(about), item)
     return { call, about, place, cost: options.cost, isPartial: options.partial === true, ...told(options) }
@@ -94,7 +96,8 @@ export class Questions {
     }
     const call = this.#call('RL.MULTI').numbered(keys)
     const manner = mannerWords({ force: options.force })
-    call.option('COST', costWord(options)).values(manner).hold(options.hold).wait(checkedWait(options, manner)).limits(limits)
+    call.option('COST', costWord(options)).values(manner).hold(options.hold).wait(checkedWait(options, manner))
+    call.flag('CRITICAL', options.critical).limits(limits)
     const place = this.#place(call, manner.length === 0 && isPlain(options) && limits.every((limit) => isRemembered(limitOf(limit).limiter)))
     return { call, about: { limits, keys: keys.length }, place, cost: options.cost, ...told(options) }
   }
@@ -103,11 +106,11 @@ export class Questions {
   ask(key: string, policy: string, options: AskCallOptions): Question<string> {
     checkCall(known('options', options, OF_ASK))
     checkFlag('full', options.full)
-    const { leaseId, hold, full, keys } = options
+    const { leaseId, hold, critical, full, keys } = options
     const manner = mannerWords({ force: options.force })
     const call = this.#call('RL.ASK').key(key).value(policyWord(policy)).option('COST', costWord(options))
-    call.option('ID', leaseIdWord(leaseId)).values(manner).hold(hold).wait(checkedWait(options, manner)).values(tenantWords(options))
-    call.flag('FULL', full).more(checkedMore(keys))
+    call.option('ID', leaseIdWord(leaseId)).values(manner).hold(hold).wait(checkedWait(options, manner)).flag('CRITICAL', critical)
+    call.values(tenantWords(options)).flag('FULL', full).more(checkedMore(keys))
     const isKept = this.cache?.cacheAsk === true && manner.length === 0 && isPlain(options) && leaseId === undefined
     return { call, about: policy, place: this.#place(call, isKept), cost: options.cost, ...told(options) }
   }
@@ -208,7 +211,9 @@ export function checkedMore(keys: readonly string[] | undefined): readonly strin
   return keys
 }
 
-function checkCall({ hold }: LimitsCallOptions): void {
+function checkCall({ hold, wait, critical }: LimitsCallOptions): void {
+  checkFlag('critical', critical)
+  if (critical && wait === undefined) throw new ConfigurationError('critical needs wait')
   if (hold === undefined) return
   const { id, ttl } = known('hold', hold, OF_HOLD)
   idWord('hold.id', id)
