@@ -12,9 +12,9 @@ from pathlib import Path
 LIMITER = {"prefix", "fail", "breaker", "cache", "hooks"}
 # What each question may have, and each that charges.
 TOLD = {"fail", "timeout"}
-CHARGED = TOLD | {"cost", "wait", "hold", "force"}
+CHARGED = TOLD | {"cost", "wait", "critical", "hold", "force"}
 TENANT = {"tenant", "weight"}
-LEASE = {"key", "capacity", "ttl"}, TOLD | TENANT | {"cost", "reserved", "critical", "wait", "renew", "adapt"}
+LEASE = {"key", "capacity", "ttl"}, TOLD | TENANT | {"cost", "reserved", "critical", "fence", "wait", "renew", "adapt"}
 ADAPT = {"gradient", "floor", "start", "backoff", "slow"}
 GATE = {"rules", "shed", "headers", "skip"}
 # The required arguments of each call, and the others.
@@ -41,7 +41,7 @@ CALLS: dict[str, tuple[set[str], set[str]]] = {
     "release_lease": ({"of"}, {"outcome"}),
     "look": ({"of"}, set()),
     "crosses": ({"of", "fraction"}, set()),
-    "hold": ({"key", "estimate"}, TOLD | TENANT | {"limit", "policy", "ttl", "keys", "wait"}),
+    "hold": ({"key", "estimate"}, TOLD | TENANT | {"limit", "policy", "ttl", "keys", "wait", "critical"}),
     "record": ({"of", "cost"}, set()),
     "end": ({"of"}, set()),
     "cancel": ({"of"}, set()),
@@ -61,8 +61,8 @@ OUTCOMES: dict[str, set[str] | None] = {
     "pending": None,
 }
 RESULT = set(
-    "allowed limit remaining retry_after_ms reset_after_ms granted answered each binding settled headers error held lost id "
-    "estimate decision status violated wait_ms words source body value decisions".split()
+    "allowed limit remaining retry_after_ms reset_after_ms granted fence answered each binding settled headers error held lost "
+    "id estimate decision status violated wait_ms words source body value decisions".split()
 )
 ERROR = {"error", "kind", "command", "code", "node", "text", "says", "decision"}
 ERRORS = {"RateLimitError", "ConfigurationError", "CallError", "Unavailable", "Refused", "Closed"}

@@ -38,6 +38,7 @@ REPLIES = {
     "decision": ("Decision", "decision"),
     "multi": ("MultiDecision", "multi"),
     "ask": ("AskDecision", "ask"),
+    "lease": ("LeaseDecision", "lease"),
     "settled": ("SettledDecision", "settled"),
     "asksettled": ("AskDecision", "asksettled"),
     "throttle": ("Decision", "throttle"),
@@ -90,7 +91,7 @@ from .call import calls
 from .call.limit import LimiterLike, LimitLike
 from .call.values import Duration, Key, Word
 from .decide import replies
-from .decide.decision import AskDecision, Decision, Info, MultiDecision, SettledDecision, ShedReply, TopEntry
+from .decide.decision import AskDecision, Decision, Info, LeaseDecision, MultiDecision, SettledDecision, ShedReply, TopEntry
 from .wire.clients import AsyncClient, AsyncSender, async_sender
 from .wire.clients_threads import Client, Sender, sender
 '''

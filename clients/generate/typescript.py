@@ -36,6 +36,7 @@ ARGUMENTS = {
 # Kind of a reply: the type of the result, the function that reads it, and what the documentation says.
 REPLIES = {
     "decision": ("Decision", "decision", "whether the request may go on, and how the limit stands"),
+    "lease": ("LeaseDecision", "lease", "whether the lease is taken, its fencing token, and how the limit stands"),
     "settled": ("SettledDecision", "settled", "how the limit stands, and whether anything was settled"),
     "throttle": ("Decision", "throttle", "whether the request may go on, with times in ms"),
     "multi": ("MultiDecision", "multi", "the answer for all limits, and that of each"),
@@ -68,7 +69,7 @@ import { Call, type HoldOptions, type Sender } from './call/call.js'
 import type { LimitLike } from './call/limit.js'
 import { limiterOf, type LimiterLike } from './call/rate.js'
 import type { Duration } from './call/values.js'
-import type { AskDecision, Decision, MultiDecision, SettledDecision } from './decide/decision.js'
+import type { AskDecision, Decision, LeaseDecision, MultiDecision, SettledDecision } from './decide/decision.js'
 import * as replies from './decide/replies.js'
 import type { Shed, TopEntry, Value } from './decide/replies.js'
 import { senderFor, type RedisClient } from './wire/clients.js'

@@ -591,7 +591,7 @@ def _ms(seconds: float | None) -> int | None:
 def shown(value: Any) -> Any:
     """A result, as the cases write it."""
     if isinstance(value, Decision):
-        names = "allowed limit remaining granted answered binding settled source".split()
+        names = "allowed limit remaining granted fence answered binding settled source".split()
         fields = {name: getattr(value, name, None) for name in names}
         times = {"retry_after_ms": _ms(value.retry_after), "reset_after_ms": _ms(value.reset_after)}
         each = [shown(one) for one in getattr(value, "each", ())]
@@ -605,7 +605,7 @@ def shown(value: Any) -> Any:
     if isinstance(value, tuple):
         return {"words": " ".join(map(str, value))}
     if hasattr(value, "held"):
-        fields = {name: getattr(value, name, None) for name in ("held", "lost", "id", "estimate")}
+        fields = {name: getattr(value, name, None) for name in ("held", "lost", "id", "estimate", "fence")}
         return {**fields, "decision": shown(value.decision)}
     return value
 

@@ -36,6 +36,8 @@ export interface LimitsCallOptions extends CallOptions, Pick<MannerOptions, 'for
   cost?: number | undefined
   /** Waits in the server until the request is admitted, at most so long. It takes a connection of its own. */
   wait?: Duration | undefined
+  /** With `wait`: waits in front of all calls that are not critical. Leases may then take what is reserved. */
+  critical?: boolean | undefined
   /** Holds the charge until it is settled. A `Budget` does this by itself. */
   hold?: HoldOptions | undefined
 }
@@ -92,8 +94,10 @@ export interface LeaseOptions extends CallOptions, TenantOptions {
   cost?: number | undefined
   /** How much of the capacity is for critical requests only. */
   reserved?: number | undefined
-  /** A request that may take what is reserved. */
+  /** A request that may take what is reserved, and waits in front of those that are not critical. */
   critical?: boolean | undefined
+  /** Whether it has a fencing token, `lease.fence`. */
+  fence?: boolean | undefined
   /** Waits in the server until there is room, at most so long. */
   wait?: Duration | undefined
   /** The limit finds itself from how work ends, at most `capacity`. It needs `drops`, `slow` or `gradient`. */

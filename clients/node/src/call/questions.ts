@@ -48,7 +48,7 @@ export interface Question<A = Limiter | string | Several> extends Told {
 /** The most keys or limits of a call. */
 export const MOST = 64
 
-const OF_LIMITS: Names<LimitsCallOptions> = { ...OF_CALL, cost: true, wait: true, hold: true, force: true }
+const OF_LIMITS: Names<LimitsCallOptions> = { ...OF_CALL, cost: true, wait: true, critical: true, hold: true, force: true }
 const OF_LIMIT: Names<LimitCallOptions> = { ...OF_LIMITS, ...OF_TENANT, partial: true, reserve: true }
 const OF_ASK: Names<AskCallOptions> = { ...OF_LIMITS, ...OF_TENANT, leaseId: true, keys: true, full: true }
 const OF_PEEK: Names<PeekCallOptions> = { ...OF_CALL, cost: true, keys: true, leaseId: true }
@@ -57,7 +57,7 @@ const OF_REFUND: Names<RefundOptions> = { ...OF_CALL, cost: true }
 const OF_HOLD: Names<HoldOptions> = { id: true, ttl: true }
 const OF_LEASE: Names<LeaseOptions> = {
   ...OF_CALL, ...OF_TENANT, capacity: true, ttl: true, cost: true, reserved: true, critical: true, wait: true, renew: true,
-  adapt: true, drops: true,
+  adapt: true, drops: true, fence: true,
 }
 const OF_ADAPT: Names<AdaptOptions> = { gradient: true, floor: true, start: true, backoff: true, slow: true }
 
@@ -76,7 +76,9 @@ export class Questions {
     checkTenant(about, options, options)
     const manner = mannerWords(options, about)
     const call = this.#call(`RL.${about.name}`).key(key).values(about.words)
-    call.option('COST', costWord(options)).values(manner).hold(options.hold).wait(checkedWait(options, manner)).values(tenantWords(options))
+    call.option('COST', costWord(options)).values(manner).hold(options.hold).wait(checkedWait(options, manner))
+    // A lease has the word once.
+    call.flag('CRITICAL', options.critical && !(about as Concurrent).critical).values(tenantWords(options))
     const item = about.name === 'SKETCH' ? about.words[0] : undefined
     const place = this.#place(call, manner.length === 0 && isPlain(options) && isRemembered(about), item)
     return { call, about, place, cost: options.cost, isPartial: options.partial === true, ...told(options) }
@@ -94,7 +96,8 @@ export class Questions {
     }
     const call = this.#call('RL.MULTI').numbered(keys)
     const manner = mannerWords({ force: options.force })
-    call.option('COST', costWord(options)).values(manner).hold(options.hold).wait(checkedWait(options, manner)).limits(limits)
+    call.option('COST', costWord(options)).values(manner).hold(options.hold).wait(checkedWait(options, manner))
+    call.flag('CRITICAL', options.critical).limits(limits)
     const place = this.#place(call, manner.length === 0 && isPlain(options) && limits.every((limit) => isRemembered(limitOf(limit).limiter)))
     return { call, about: { limits, keys: keys.length }, place, cost: options.cost, ...told(options) }
   }
@@ -103,11 +106,11 @@ export class Questions {
   ask(key: string, policy: string, options: AskCallOptions): Question<string> {
     checkCall(known('options', options, OF_ASK))
     checkFlag('full', options.full)
-    const { leaseId, hold, full, keys } = options
+    const { leaseId, hold, critical, full, keys } = options
     const manner = mannerWords({ force: options.force })
     const call = this.#call('RL.ASK').key(key).value(policyWord(policy)).option('COST', costWord(options))
-    call.option('ID', leaseIdWord(leaseId)).values(manner).hold(hold).wait(checkedWait(options, manner)).values(tenantWords(options))
-    call.flag('FULL', full).more(checkedMore(keys))
+    call.option('ID', leaseIdWord(leaseId)).values(manner).hold(hold).wait(checkedWait(options, manner)).flag('CRITICAL', critical)
+    call.values(tenantWords(options)).flag('FULL', full).more(checkedMore(keys))
     const isKept = this.cache?.cacheAsk === true && manner.length === 0 && isPlain(options) && leaseId === undefined
     return { call, about: policy, place: this.#place(call, isKept), cost: options.cost, ...told(options) }
   }
@@ -141,17 +144,18 @@ export class Questions {
   }
 
   /** `RL.CONCURRENT`. */
-  lease(key: string, id: string, options: LeaseOptions): Question<Limiter> {
-    const { capacity, ttl, reserved, critical, renew, adapt, drops } = known('options', options, OF_LEASE, ['capacity', 'ttl'])
+  lease(key: string, id: string, options: LeaseOptions): Question<Concurrent> {
+    const { capacity, ttl, reserved, critical, renew, adapt, drops, fence } = known('options', options, OF_LEASE, ['capacity', 'ttl'])
     checkFlag('renew', renew)
     checkFlag('critical', critical)
+    checkFlag('fence', fence)
     if (typeof adapt !== 'object') checkFlag('adapt', adapt)
     else known('adapt', adapt, OF_ADAPT)
     checkDrops(drops)
     if (drops !== undefined && !adapt) throw new ConfigurationError('drops needs adapt')
     const about = new Concurrent(capacity, ttl, { id, reserved, critical, ...(adapt ? { adapt: true, ...Object(adapt) } : {}) })
     const call = this.#call('RL.CONCURRENT').key(key).values(about.words)
-    call.option('COST', costWord(options, 1)).wait(checkedWait(options)).values(tenantWords(options))
+    call.option('COST', costWord(options, 1)).wait(checkedWait(options)).values(tenantWords(options)).flag('FENCE', fence)
     return { call, about, cost: options.cost, ...told(options) }
   }
 
@@ -207,7 +211,9 @@ export function checkedMore(keys: readonly string[] | undefined): readonly strin
   return keys
 }
 
-function checkCall({ hold }: LimitsCallOptions): void {
+function checkCall({ hold, wait, critical }: LimitsCallOptions): void {
+  checkFlag('critical', critical)
+  if (critical && wait === undefined) throw new ConfigurationError('critical needs wait')
   if (hold === undefined) return
   const { id, ttl } = known('hold', hold, OF_HOLD)
   idWord('hold.id', id)

@@ -1,12 +1,13 @@
 /** What a limiter does with replies and with their lack, without sending anything. */
 
 import type { Call } from '../call/call.js'
+import type { Concurrent } from '../call/limiters.js'
 import type { Question, Several } from '../call/questions.js'
 import type { Settings } from '../call/settings.js'
 import type { Limiter } from '../call/values.js'
 import { CallError, ConfigurationError, Unavailable } from '../errors.js'
 import { Counters } from './counters.js'
-import { AskDecision, Decision, MultiDecision, type Integers } from './decision.js'
+import { AskDecision, Decision, LeaseDecision, MultiDecision, type Integers } from './decision.js'
 import { isMisconfigured } from './failure.js'
 import { Told, type Hooks } from './hooks.js'
 import { claimsOf, Insurance, type Claim } from './insurance.js'
@@ -15,7 +16,7 @@ import { Refusals } from './refusals.js'
 import * as replies from './replies.js'
 
 /** The decision about a limiter, a policy or several limits. */
-export type DecisionOf<A> = A extends Several ? MultiDecision : A extends string ? AskDecision : Decision
+export type DecisionOf<A> = A extends Several ? MultiDecision : A extends string ? AskDecision : A extends Concurrent ? LeaseDecision : Decision
 
 /** Decides, counts and logs. Times are in ms. */
 export class Core {
@@ -132,7 +133,7 @@ function read({ about, isLook, cost: asked = 1 }: Question<unknown>, reply: unkn
   const cost = isLook ? 0 : asked
   if (typeof about === 'string') return replies.ask(reply, cost)
   if (isSeveral(about)) return replies.multi(reply, about.limits, about.keys, cost)
-  return replies.decision(reply, about as Limiter, cost)
+  return (isLease(about) ? replies.lease : replies.decision)(reply, about as Limiter, cost)
 }
 
 // Without an answer a part is all or nothing.
@@ -143,7 +144,11 @@ function granted({ isPartial, cost = 1 }: Question<unknown>, goesOn: boolean): I
 function otherwise(about: unknown, integers: Integers, error: Unavailable): Decision {
   if (typeof about === 'string') return new AskDecision(integers, 0, undefined, undefined, error)
   if (isSeveral(about)) return new MultiDecision(integers, [], undefined, error)
-  return new Decision(integers, about as Limiter, error)
+  return new (isLease(about) ? LeaseDecision : Decision)(integers, about as Limiter, error)
+}
+
+function isLease(about: unknown): boolean {
+  return (about as Limiter).name === 'CONCURRENT'
 }
 
 function isSeveral(about: unknown): about is Several {

@@ -111,6 +111,17 @@ export class Decision {
   }
 }
 
+/** The answer to a lease. */
+export class LeaseDecision extends Decision {
+  /** With `fence`: the fencing token of the lease. `undefined` if none was taken: no lease has the token 0. */
+  readonly fence: number | undefined
+
+  constructor(integers: Integers, limiter?: Limiter, error?: Unavailable, cost?: number) {
+    super(integers.slice(0, 5), limiter, error, cost)
+    this.fence = integers[5] || undefined
+  }
+}
+
 /** The answer to a settlement. */
 export class SettledDecision extends Decision {
   /** Whether something was held under the id. If not, nothing has changed. */

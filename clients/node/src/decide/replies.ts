@@ -1,10 +1,11 @@
 /** From replies to values. A reply has the same meaning whatever the client and its protocol made of it. */
 
-import { AskDecision, Decision, MultiDecision, SettledDecision } from './decision.js'
+import { AskDecision, Decision, LeaseDecision, MultiDecision, SettledDecision } from './decision.js'
 import { RateLimitError } from '../errors.js'
 import { can } from '../call/facts.js'
 import { pairs, type LimitLike, type Pair } from '../call/limit.js'
 import { limiterOf, type LimiterLike } from '../call/rate.js'
+import type { Limiter } from '../call/values.js'
 
 /** A value in `RL.INFO` and `RL.POLICY`: a number, a text, or several. */
 export type Value = string | number | Value[] | { [field: string]: Value }
@@ -30,6 +31,10 @@ export interface Shed {
 /** A decision of one limiter, which the headers name. `cost` is what the call asked for, if that is known. */
 export function decision(reply: unknown, limiter?: LimiterLike, cost?: number): Decision {
   return new Decision(integers(reply), limiter === undefined ? undefined : limiterOf(limiter), undefined, cost)
+}
+
+export function lease(reply: unknown, limiter?: Limiter, cost?: number): LeaseDecision {
+  return new LeaseDecision(integers(reply), limiter, undefined, cost)
 }
 
 export function settled(reply: unknown, limiter?: LimiterLike): SettledDecision {

@@ -22,9 +22,11 @@ import type { Taken } from './taken.js'
 export interface HoldCallOptions extends CallOptions, TenantOptions {
   /** Waits in the server until it is admitted, at most so long. */
   wait?: Duration | undefined
+  /** With `wait`: waits in front of all calls that are not critical. */
+  critical?: boolean | undefined
 }
 
-const NAMES: Names<HoldCallOptions> = { ...OF_CALL, ...OF_TENANT, wait: true }
+const NAMES: Names<HoldCallOptions> = { ...OF_CALL, ...OF_TENANT, wait: true, critical: true }
 
 /** A charge that is settled at its end. */
 export class Hold {

@@ -6,7 +6,7 @@ import type { Call } from '../call/call.js'
 import { release } from '../call/endings.js'
 import type { LeaseOptions, Outcome } from '../call/options.js'
 import { span } from '../call/settings.js'
-import type { Decision } from '../decide/decision.js'
+import type { LeaseDecision } from '../decide/decision.js'
 import { blocked } from '../wire/waits.js'
 import type { Connected } from './connected.js'
 import { Renewal } from './renewals.js'
@@ -28,7 +28,7 @@ export class Lease {
     /** The id of the lease. */
     readonly id: string,
     /** What the server replied. */
-    readonly decision: Decision,
+    readonly decision: LeaseDecision,
     renewal: Renewal,
     { renew: isRenewed = true, adapt = false }: LeaseOptions,
   ) {
@@ -55,6 +55,14 @@ export class Lease {
   /** Aborted when the lease is {@link lost}. Pass it to what the work calls, such as `fetch`, so that it stops. */
   get signal(): AbortSignal {
     return this.#renewal.signal
+  }
+
+  /**
+   * With the option `fence`: the fencing token, greater than those of all leases that the key had before. Renewals keep it. It stays
+   * when the lease is lost, so that a database refuses what its holder still writes. `undefined` without an answer.
+   */
+  get fence(): number | undefined {
+    return this.decision.fence
   }
 
   /** Extends the lease to a whole ttl from now. Returns whether it is still held. */

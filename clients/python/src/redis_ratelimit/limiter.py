@@ -120,6 +120,7 @@ class AsyncRateLimiter:
         fail: OpenOrClosed | None = None,
         tenant: str | None = None,
         weight: int | None = None,
+        critical: bool = False,
     ) -> Decision:
         """Asks a limit, and charges it if it admits.
 
@@ -136,9 +137,11 @@ class AsyncRateLimiter:
             fail: What is decided without an answer, in place of the limiter's.
             tenant: Who shares the limit fairly with other tenants while they wait.
             weight: The share of the tenant (1 to 1000). Without it the tenant keeps the one that it has, at first 1.
+            critical: With `wait`: whether it waits in front of all calls that are not critical.
         """
         manner = Manner(partial, force, reserve)
-        question = questions.limit(self._connected.prefix, key, limiter, cost, wait, hold, manner, tenant, weight)
+        told = wait, hold, manner, tenant, weight, critical
+        question = questions.limit(self._connected.prefix, key, limiter, cost, *told)
         return await self._connected.decide(question, Decision, timeout, fail)
 
     async def limits(
@@ -152,6 +155,7 @@ class AsyncRateLimiter:
         hold: tuple[str, Duration] | None = None,
         timeout: Seconds | None = None,
         fail: OpenOrClosed | None = None,
+        critical: bool = False,
     ) -> MultiDecision:
         """Asks several limits at once, and charges them if all admit.
 
@@ -163,8 +167,9 @@ class AsyncRateLimiter:
             force: Whether the cost is charged in any case, so that limits may be exceeded.
             hold: An id for each piece of work and a ttl, under which what is charged is held until it is settled.
             timeout, fail: As of `limit`.
+            critical: As of `limit`. Leases among the limits may then take what is reserved.
         """
-        question = questions.limits(self._connected.prefix, keys, limits, cost, wait, hold, force)
+        question = questions.limits(self._connected.prefix, keys, limits, cost, wait, hold, force, critical)
         return await self._connected.decide(question, MultiDecision, timeout, fail)
 
     async def ask(
@@ -183,6 +188,7 @@ class AsyncRateLimiter:
         fail: OpenOrClosed | None = None,
         tenant: str | None = None,
         weight: int | None = None,
+        critical: bool = False,
     ) -> AskDecision:
         """Asks the limits of a policy, and charges them if all admit.
 
@@ -197,9 +203,10 @@ class AsyncRateLimiter:
             force: Whether the cost is charged in any case, so that limits may be exceeded.
             hold: An id for each piece of work and a ttl, under which what is charged is held until it is settled.
             timeout, fail, tenant, weight: As of `limit`.
+            critical: As of `limits`.
         """
         question = questions.ask(
-            self._connected.prefix, key, policy, cost, lease_id, keys, full, wait, hold, force, tenant, weight
+            self._connected.prefix, key, policy, cost, lease_id, keys, full, wait, hold, force, tenant, weight, critical
         )
         return await self._connected.decide(question, AskDecision, timeout, fail)
 
@@ -309,6 +316,7 @@ class AsyncRateLimiter:
         renew: bool = True,
         reserved: int | None = None,
         critical: bool = False,
+        fence: bool = False,
         timeout: Seconds | None = None,
         fail: OpenOrClosed | None = None,
         tenant: str | None = None,
@@ -327,7 +335,8 @@ class AsyncRateLimiter:
             cost: How much of the capacity the lease takes.
             renew: Whether the lease is renewed in the background every third of its ttl.
             reserved: How much of the capacity is only for critical leases.
-            critical: Whether the lease may take what is reserved.
+            critical: Whether the lease may take what is reserved, and waits in front of those that are not critical.
+            fence: Whether the lease has a fencing token, its `fence`.
             timeout, fail, tenant, weight: As of `limit`.
             on_lost: Called once if the lease is lost while it is held: the `set` of an event, or the `cancel` of a task. For threads
                 it is called in a thread of the limiter.
@@ -343,7 +352,7 @@ class AsyncRateLimiter:
                 without a certain lease, and `held` is False.
             CallError: On entering: the call is wrong.
         """
-        bounds = wait, cost, renew, reserved, critical, timeout, fail, tenant, weight, on_lost, adapt, drops
+        bounds = wait, cost, renew, reserved, critical, fence, timeout, fail, tenant, weight, on_lost, adapt, drops
         return AsyncLease(self._connected, key, capacity, ttl, *bounds)
 
     def budget(

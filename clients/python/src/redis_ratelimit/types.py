@@ -3,7 +3,7 @@
 from .call.adapt import Drops, Outcome
 from .call.limit import Limiter, LimiterLike, LimitLike
 from .call.values import Duration, Key, Seconds
-from .decide.decision import AskDecision, MultiDecision, SettledDecision, ShedReply, TopEntry
+from .decide.decision import AskDecision, LeaseDecision, MultiDecision, SettledDecision, ShedReply, TopEntry
 from .decide.hooks import Asked
 from .gate.rules import Unlimited
 from .local.local import AsyncLocal
@@ -26,6 +26,7 @@ __all__ = [
     "Held",
     "Key",
     "Lease",
+    "LeaseDecision",
     "LimitLike",
     "Limiter",
     "LimiterLike",

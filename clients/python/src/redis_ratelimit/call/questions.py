@@ -72,6 +72,7 @@ def limit(
     manner: Manner = PLAIN,
     tenant: str | None = None,
     weight: int | None = None,
+    critical: bool = False,
 ) -> Question:
     """A limiter's own command."""
     known = limiter_of(limiter)
@@ -83,10 +84,12 @@ def limit(
     if (held := checked_hold(hold)) is not None:
         words += ("HOLD", held[0], duration_word(held[1]))
     call = Call(words, [key])
-    if (block := checked_wait(wait, manner, cost)) is not None:
+    if (block := checked_wait(wait, manner, cost, critical)) is not None:
         if not known.can("block"):
             raise ConfigurationError(f"{known!r} cannot wait")
         call.words += ("BLOCK", duration_word(block))
+        if critical and not getattr(known, "critical", False):  # a lease has the word once
+            call.words.append("CRITICAL")
         call.wait = block_seconds(block)
     elif tenant is not None and not known.can("early"):
         raise ConfigurationError(f"a tenant of {known.NAME} needs wait")
@@ -105,6 +108,7 @@ def limits(
     wait: Duration | None,
     hold: tuple[str, Duration] | None = None,
     force: bool = False,
+    critical: bool = False,
 ) -> Question:
     """RL.MULTI."""
     call = calls.multi(
@@ -114,7 +118,8 @@ def limits(
         cost=sent_cost(cost),
         force=force,
         hold=checked_hold(hold),
-        block=checked_wait(wait, Manner(force=force), cost),
+        block=checked_wait(wait, Manner(force=force), cost, critical),
+        critical=critical,
     )
     for each in several:
         if isinstance(each, Limit) and each.tenant is not None and wait is None and not limiter_of(each.limiter).can("early"):
@@ -140,6 +145,7 @@ def ask(
     force: bool = False,
     tenant: str | None = None,
     weight: int | None = None,
+    critical: bool = False,
 ) -> Question:
     """RL.ASK."""
     text("policy", policy, 64)
@@ -154,7 +160,8 @@ def ask(
         lease_id=lease_id,
         force=force,
         hold=checked_hold(hold),
-        block=checked_wait(wait, Manner(force=force), cost),
+        block=checked_wait(wait, Manner(force=force), cost, critical),
+        critical=critical,
         tenant=tenant,
         weight=weight,
         full=full,
@@ -219,6 +226,7 @@ def lease(
     tenant: str | None,
     weight: int | None,
     adapt: Adapt | None = None,
+    fence: bool = False,
 ) -> Question:
     """RL.CONCURRENT."""
     tenant_words(tenant, weight)  # an error if they are wrong
@@ -227,23 +235,22 @@ def lease(
     Concurrent(capacity, ttl, lease_id, reserved=reserved, critical=critical, **own)  # an error if it is wrong
     if reserved is not None:
         integer("reserved", reserved, 0, capacity - 1)
-    return Question(
-        calls.concurrent(
-            prefix,
-            key,
-            capacity,
-            ttl,
-            lease_id,
-            reserved=reserved,
-            critical=critical,
-            **own,
-            cost=sent_cost(cost),
-            block=checked_wait(wait),
-            tenant=tenant,
-            weight=weight,
-        ),
-        costs=cost,
+    call = calls.concurrent(
+        prefix,
+        key,
+        capacity,
+        ttl,
+        lease_id,
+        reserved=reserved,
+        critical=critical,
+        **own,
+        cost=sent_cost(cost),
+        block=checked_wait(wait),
+        tenant=tenant,
+        weight=weight,
     )
+    call.words += ["FENCE"] if fence else []
+    return Question(call, costs=cost)
 
 
 def sent_cost(cost: int) -> int | None:
@@ -251,7 +258,9 @@ def sent_cost(cost: int) -> int | None:
     return None if integer("cost", cost, 0, MOST) == 1 else cost
 
 
-def checked_wait(wait: Duration | None, manner: Manner = PLAIN, cost: int = 1) -> Duration | None:
+def checked_wait(
+    wait: Duration | None, manner: Manner = PLAIN, cost: int = 1, critical: bool = False
+) -> Duration | None:
     """Returns how long to wait in the server, if it is right. A call that waits is charged as a whole, and then."""
     if wait is not None:
         check_duration("wait", wait, 1)
@@ -259,6 +268,8 @@ def checked_wait(wait: Duration | None, manner: Manner = PLAIN, cost: int = 1) -
             raise ConfigurationError(f"wait and {manner.name} exclude each other")
         if cost == 0:
             raise ConfigurationError("wait needs a cost above 0")
+    elif critical:
+        raise ConfigurationError("critical needs wait")
     return wait
 
 

@@ -85,6 +85,17 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaseDecision(Decision):
+    """The answer to a lease.
+
+    Attributes:
+        fence: With `fence`, the fencing token of the lease. None if none was taken.
+    """
+
+    fence: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SettledDecision(Decision):
     """The answer to a settlement: how the limit stands after it.
 

@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec, TypeAlias, TypeVar, cast
 from ..call.call import Call
 from ..call.errors import RateLimitError
 from ..call.limit import Limiter
-from .decision import AskDecision, Decision, Info, MultiDecision, SettledDecision, ShedReply, TopEntry
+from .decision import AskDecision, Decision, Info, LeaseDecision, MultiDecision, SettledDecision, ShedReply, TopEntry
 
 Five: TypeAlias = Sequence[int]
 
@@ -36,10 +36,10 @@ def read(kind: type[D], reply: object, limiters: Sequence[Limiter], costs: Seque
     """Returns the decision of this kind. `costs` are what the call charges if it is allowed."""
     if kind is MultiDecision:
         return cast(D, multi(reply, limiters, () if isinstance(costs, int) else costs))
-    cost = costs if isinstance(costs, int) else 0
-    return cast(
-        D, ask(reply, cost) if kind is AskDecision else decision(reply, limiters[0] if limiters else None, cost)
-    )
+    cost, limiter = costs if isinstance(costs, int) else 0, limiters[0] if limiters else None
+    if kind is LeaseDecision:
+        return cast(D, lease(reply, cost))
+    return cast(D, ask(reply, cost) if kind is AskDecision else decision(reply, limiter, cost))
 
 
 @_formed
@@ -49,6 +49,13 @@ def decision(reply: object, limiter: Limiter | None = None, cost: int = 0) -> De
     granted = five[5] if len(five) > 5 else None
     charged = 0 if five[0] else cost if granted is None else granted
     return Decision(*_five(five), granted, limiter=limiter, charged=charged)
+
+
+@_formed
+def lease(reply: object, cost: int = 0) -> LeaseDecision:
+    """Five integers, and with FENCE the token of the lease. No lease has the token 0."""
+    five = _integers(reply)
+    return LeaseDecision(*_five(five), charged=0 if five[0] else cost, fence=five[5] or None if len(five) > 5 else None)
 
 
 @_formed

@@ -51,16 +51,16 @@ class Charge:
             raise ConfigurationError(f"{self._what.NAME} cannot be held, so it is no budget{lease}")
 
     def question(
-        self, estimate: int, hold_id: str, wait: Duration | None, tenant: str | None, weight: int | None
+        self, estimate: int, hold_id: str, wait: Duration | None, tenant: str | None, weight: int | None, critical: bool
     ) -> Question:
         """The call that charges the estimate."""
         integer("estimate", estimate, 1, MOST)
         hold = hold_id, self._ttl
         if isinstance(self._what, str):
             asked = self._prefix, self._key, self._what, estimate, None, self._keys, False, wait, hold, False
-            return questions.ask(*asked, tenant, weight)
+            return questions.ask(*asked, tenant, weight, critical)
         return questions.limit(
-            self._prefix, self._key, self._what, estimate, wait, hold, tenant=tenant, weight=weight
+            self._prefix, self._key, self._what, estimate, wait, hold, tenant=tenant, weight=weight, critical=critical
         )
 
     def settlement(

@@ -40,6 +40,7 @@ class AsyncHeld:
         fail: OpenOrClosed | None,
         tenant: str | None,
         weight: int | None,
+        critical: bool,
     ) -> None:
         self._limiter, self._core = limiter, limiter.core
         self.id = self._core.new_id()
@@ -47,7 +48,7 @@ class AsyncHeld:
         self.decision: Decision | None = None
         self._charge = charge
         self._tenant = tenant
-        self._question = charge.question(estimate, self.id, wait, tenant, weight)
+        self._question = charge.question(estimate, self.id, wait, tenant, weight, critical)
         bound(self._question.call, timeout, fail)
         self._core.check(self._question)
         self._actual: int | None = None
@@ -173,17 +174,18 @@ class AsyncBudget:
         fail: OpenOrClosed | None = None,
         tenant: str | None = None,
         weight: int | None = None,
+        critical: bool = False,
     ) -> AsyncHeld:
         """Charges an estimate, and settles it when the work is left.
 
         Args:
             estimate: The most that the work may cost (1 to 9007199254740991).
             wait: How long to wait in the server if the estimate does not fit.
-            timeout, fail, tenant, weight: As of `RateLimiter.limit`.
+            timeout, fail, tenant, weight, critical: As of `RateLimiter.limit`.
 
         Raises:
             Refused: On entering: the estimate does not fit.
             Unavailable: On entering: there is no answer, and the limiter fails closed.
             CallError: On entering: the call is wrong.
         """
-        return AsyncHeld(self._limiter, self._charge, estimate, wait, timeout, fail, tenant, weight)
+        return AsyncHeld(self._limiter, self._charge, estimate, wait, timeout, fail, tenant, weight, critical)

@@ -12,7 +12,7 @@ from ..call.call import Call, OpenOrClosed
 from ..call.errors import ConfigurationError
 from ..call.manner import bound
 from ..call.values import Duration, Key, Seconds, milliseconds
-from ..decide.decision import Decision, Refused
+from ..decide.decision import LeaseDecision, Refused
 from ..decide.errors import CallError, Closed, Unavailable
 from .connected import AsyncConnected
 from .endings import Ending
@@ -41,6 +41,7 @@ class AsyncLease:
         renew: bool,
         reserved: int | None,
         critical: bool,
+        fence: bool,
         timeout: Seconds | None,
         fail: OpenOrClosed | None,
         tenant: str | None,
@@ -53,9 +54,9 @@ class AsyncLease:
         self._limiter, self._core = limiter, limiter.core
         self.id = self._core.new_id()
         self.lost, self._on_lost = False, on_lost
-        self.decision: Decision | None = None
+        self.decision: LeaseDecision | None = None
         self._question = questions.lease(
-            limiter.prefix, key, capacity, ttl, self.id, cost, wait, reserved, critical, tenant, weight, self._adapt
+            limiter.prefix, key, capacity, ttl, self.id, cost, wait, reserved, critical, tenant, weight, self._adapt, fence
         )
         bound(self._question.call, timeout, fail)
         self._core.check(self._question)
@@ -67,6 +68,15 @@ class AsyncLease:
     def held(self) -> bool:
         """Whether the server has said that the lease is held, and its ttl has not passed since."""
         return self._open and not self.lost and self._core.clock() < self._renewal.ends
+
+    @property
+    def fence(self) -> int | None:
+        """With `fence=True`: the fencing token, greater than those of all leases that the key had before.
+
+        Renewals keep it. It stays when the lease is lost, so that a database refuses what its holder still writes. Without an
+        answer it is None, and no number: a database that compares with NULL writes nothing.
+        """
+        return None if self.decision is None else self.decision.fence
 
     async def renew(self) -> bool:
         """Extends the lease to a whole ttl from now. Returns whether it is still held.
@@ -126,7 +136,7 @@ class AsyncLease:
             if call.sent:
                 self._release_later(given_up=True)
             raise
-        self.decision = self._core.decided(self._question, Decision, reply)
+        self.decision = self._core.decided(self._question, LeaseDecision, reply)
         if not self.decision.allowed:
             raise Refused(self.decision)
         self._open = True
