@@ -102,8 +102,12 @@ pub fn under_callgrind(file: &str, args: &[String], audience: Audience<'_>) -> R
     let file = format!("--callgrind-out-file={file}");
     let args = [vec!["--hz".into(), "1".into()], args.to_vec(), audience.args()].concat();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let server =
-        Server::try_start_under(&["valgrind", "--tool=callgrind", &file], Some(&module()), &[], &args)?;
+    let server = Server::try_start_under(
+        &["valgrind", "--tool=callgrind", "--trace-children=yes", &file],
+        Some(&module()),
+        &[],
+        &args,
+    )?;
     audience.join(&server)?;
     Ok(server)
 }
