@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -21,6 +22,7 @@ from redis_ratelimit.taken.background import AsyncBackground, Background
 from redis_ratelimit.taken.endings import Ending
 from redis_ratelimit.taken.jobs import Job, Timetable
 from redis_ratelimit.taken.renewals import Renewal
+from redis_ratelimit.taken.signals import Signal
 from redis_ratelimit.wire.sockets_threads import Room
 from servers import eventually
 
@@ -282,3 +284,15 @@ def test_a_signal_loses_a_place_in_a_room_only_until_the_next_call_of_its_thread
         other.start()
         other.join(5.0)
     assert len(entered) == 6
+
+
+def test_a_signal_while_callers_are_told_to_go_on_keeps_none_of_them() -> None:
+    told = Signal()
+    callers = [threading.Thread(target=told.wait, args=(1.0,), daemon=True) for _ in range(3)]
+    for each in callers:
+        each.start()
+    with suppress(pytest.fail.Exception):  # no function of Python's own is called, so nothing is raised
+        interrupted(threading.Condition.__enter__, "return", told.set)
+    for each in callers:
+        each.join(10.0)
+    assert not any(each.is_alive() for each in callers)
