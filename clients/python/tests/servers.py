@@ -256,7 +256,11 @@ class Cluster:
         for primary, replica in zip(self.primaries, self.replicas, strict=True):
             name = primary.client.execute_command("CLUSTER", "MYID")
             eventually(lambda: self._replicates(replica, name), "replication")
-        eventually(lambda: all(self._ready(node) for node in self.nodes), "the start of the cluster")
+        self.settle()
+
+    def settle(self) -> None:
+        """Waits until all nodes know that all slots are where they were at the start."""
+        eventually(lambda: all(self._ready(node) for node in self.nodes), "the order of the cluster")
 
     def _knows(self, node: Server) -> int:
         return int(node.cluster("known_nodes"))
@@ -271,4 +275,6 @@ class Cluster:
         state = node.cluster("state") == "ok"
         slots: Any = node.client.execute_command("CLUSTER", "SLOTS")
         linked = node in self.primaries or node.client.info("replication")["master_link_status"] == "up"
-        return state and linked and len(slots) == 3 and str(slots).count("127.0.0.1") >= 6
+        begin = {number * 16384 // 3: primary.port for number, primary in enumerate(self.primaries)}
+        known = {first: nodes[0][1] for first, _, *nodes in slots} == begin and all(len(each) == 4 for each in slots)
+        return state and linked and known

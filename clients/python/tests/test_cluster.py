@@ -220,7 +220,7 @@ async def test_a_slot_that_moves_is_followed(cluster: Cluster, limiter: Any, key
         assert cluster.moved() == 0
     finally:
         move(slot, key, other, owner)
-        eventually(lambda: all(node.cluster("state") == "ok" for node in cluster.nodes))
+        cluster.settle()
     assert (await limiter.limit(key, Gcra(9, 10, "1h"))).remaining == 6
 
 
@@ -237,6 +237,7 @@ async def test_a_failover_is_followed(cluster: Cluster, limiter: Any, key: str) 
         assert cluster.moved() == 0
     finally:
         await asyncio.to_thread(fail_over, primary)
+        await asyncio.to_thread(cluster.settle)
 
 
 def fail_over(replica: Server) -> None:
@@ -260,6 +261,7 @@ async def test_a_key_that_is_moving_is_found(cluster: Cluster, limiter: Any, key
     finally:
         finish(slot, owner, other)
         move(slot, key, other, owner)
+        cluster.settle()
 
 
 def has(node: Any, key: str) -> bool:

@@ -107,7 +107,7 @@ def test_a_fork_has_locks_and_jobs_of_its_own() -> None:
 def locks_of(link: Any) -> list[Any]:
     """The locks of a server's connections, and those that redis-py has in its pools."""
     opened = link._opened
-    return [opened.room._semaphore, opened.turn._semaphore, opened.pool._lock, link._lock, link._pool._lock]
+    return [opened.room._lock, opened.turn._lock, opened.pool._lock, link._lock, link._pool._lock]
 
 
 def test_connections_of_a_fork_are_its_own(server: Server, key: str) -> None:

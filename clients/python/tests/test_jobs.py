@@ -22,6 +22,8 @@ from redis_ratelimit.taken.background import AsyncBackground, Background
 from redis_ratelimit.taken.endings import Ending
 from redis_ratelimit.taken.jobs import Job, Timetable
 from redis_ratelimit.taken.renewals import Renewal
+from redis_ratelimit.taken.signals import Signal
+from redis_ratelimit.wire.sockets_threads import Room
 from servers import eventually
 
 RELEASE = Call(["RL.RELEASE", "k", "id"], ["k"])
@@ -211,20 +213,86 @@ def test_endings_for_several_servers_are_bounded_together(monkeypatch: pytest.Mo
     background.close()
 
 
-def test_a_signal_leaves_no_lock_behind() -> None:
-    background, job, before = Background(timetable(), lambda jobs: [None] * len(jobs)), Job(Call(["RL.RELEASE"])), sys.gettrace()
+def interrupted(function: Any, event: str, work: Callable[[], object]) -> None:
+    """Works, and raises an exception at the first such event in a function of Python's own, as a signal handler may."""
+    before, done = sys.gettrace(), False
 
-    def interrupt(frame: FrameType, event: str, _: object) -> Any:
-        if event == "return" and frame.f_code is threading.Condition.__enter__.__code__:
+    def interrupt(frame: FrameType, happens: str, _: object) -> Any:
+        nonlocal done
+        if not done and happens == event and frame.f_code is function.__code__:
+            done = True
             raise KeyboardInterrupt
         return interrupt
 
     sys.settrace(interrupt)
-    with suppress(KeyboardInterrupt):
-        background.add(job, 600.0)
-    sys.settrace(before)
-    other = threading.Thread(target=background.stop, args=(job,), daemon=True)
-    other.start()
-    other.join(5.0)
-    assert not other.is_alive()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            work()
+    finally:
+        sys.settrace(before)
+
+
+def test_a_signal_leaves_no_lock_behind() -> None:
+    background, job = Background(timetable(), lambda jobs: [None] * len(jobs)), Job(Call(["RL.RELEASE"]))
+    background.add(job, 600.0)
+    for step, event in ((threading.Condition.notify_all, "call"), (threading.Condition.notify, "return")):
+        interrupted(step, event, lambda: background.add(job, 600.0))
+        other = threading.Thread(target=background.stop, args=(job,), daemon=True)
+        other.start()
+        other.join(5.0)
+        assert not other.is_alive()
     background.close()
+
+
+@pytest.mark.parametrize(
+    ("function", "event"),
+    [
+        (threading.Thread.start, "call"),  # the thread never starts
+        (threading.Event.wait, "call"),  # it starts, and nobody has waited for it
+        (threading.Condition.__enter__, "return"),  # it starts, and waits for ever for a lock of its own event
+        (threading.Condition.notify_all, "call"),  # the threads do not hear of the job
+        (threading.Condition.notify, "return"),
+    ],
+)
+def test_jobs_run_after_a_signal_in_the_middle_of_adding_one(function: Any, event: str) -> None:
+    done: list[Job] = []
+
+    def perform(job: Job) -> float | None:
+        done.append(job)
+        return None
+
+    background, lost, later, now = Background(timetable(), each(perform)), Once(), Once(), Once()
+    interrupted(function, event, lambda: background.add(lost, 0.0))
+    background.add(later, 0.1)
+    background.add(now, 0.0)
+    eventually(lambda: {lost, later, now} == set(done), "the jobs")
+    background.close()
+
+
+def test_a_signal_loses_a_place_in_a_room_only_until_the_next_call_of_its_thread() -> None:
+    room, entered = Room(1), list[bool]()
+
+    def come_and_go() -> None:
+        room.enter(1.0)
+        room.leave()
+        entered.append(True)
+
+    for function, event in ((Room.leave, "call"), (Room.enter, "return"), (threading.Condition.notify, "return")):
+        interrupted(function, event, come_and_go)
+        come_and_go()
+        other = threading.Thread(target=come_and_go, daemon=True)
+        other.start()
+        other.join(5.0)
+    assert len(entered) == 6
+
+
+def test_a_signal_while_callers_are_told_to_go_on_keeps_none_of_them() -> None:
+    told = Signal()
+    callers = [threading.Thread(target=told.wait, args=(1.0,), daemon=True) for _ in range(3)]
+    for each in callers:
+        each.start()
+    with suppress(pytest.fail.Exception):  # no function of Python's own is called, so nothing is raised
+        interrupted(threading.Condition.__enter__, "return", told.set)
+    for each in callers:
+        each.join(10.0)
+    assert not any(each.is_alive() for each in callers)

@@ -22,13 +22,17 @@ class _Queue:
 
     Attributes:
         timetable: The jobs that wait for their time.
-        threads: How many threads there are.
-        idle: How many of them wait for a job.
+        threads: For each thread whether it waits for a job.
     """
 
     def __init__(self, timetable: Timetable) -> None:
         self.timetable = timetable
-        self.threads = self.idle = 0
+        self.threads: dict[threading.Thread, bool] = {}
+
+    def idle(self) -> int:
+        """How many threads wait for a job. One that a signal's exception has kept from starting is forgotten."""
+        self.threads = {thread: waits for thread, waits in self.threads.items() if thread.is_alive()}
+        return sum(self.threads.values())
 
 
 class Background:
@@ -77,8 +81,7 @@ class Background:
             if not queue.timetable.add(job, delay, sum(each.timetable.endings for each in queues if each is not queue)):
                 return False
             self._queues[where] = queue
-            if not queue.threads or not delay:
-                self._grow(queue)
+            self._grow(queue)
             self._changed.notify_all()
             return True
 
@@ -104,16 +107,16 @@ class Background:
 
     def _grow(self, queue: _Queue) -> None:
         """Starts a thread if none is idle."""
-        if not queue.idle and queue.threads < THREADS:
-            queue.threads += 1
-            queue.idle += 1
-            threading.Thread(target=self._run, args=(queue,), name="redis-ratelimit", daemon=True).start()
+        if not queue.idle() and len(queue.threads) < THREADS:
+            thread = threading.Thread(target=self._run, args=(queue,), name="redis-ratelimit", daemon=True)
+            queue.threads[thread] = True
+            thread.start()
 
     def _run(self, queue: _Queue) -> None:
         while jobs := self._due(queue):
             again = [(job, delay) for job, delay in zip(jobs, self._perform(jobs), strict=True) if delay is not None]
             with self._lock:
-                queue.idle += 1
+                queue.threads[threading.current_thread()] = True
                 if self.closed:
                     self._unfinished += [job for job, _ in again if job in self._sent]
                 self._sent = [job for job in self._sent if job not in jobs]
@@ -122,24 +125,24 @@ class Background:
                 self.add(job, delay)
 
     def _due(self, queue: _Queue) -> list[Job]:
-        """Waits for the next jobs. None if there are none, or if another thread waits for them too."""
+        """Waits for the next jobs. None if there are none, or if another thread waits for them too.
+
+        A signal's exception may take a notice away, so a thread looks again after a second, and leaves only by what it sees."""
         with self._lock:
-            leaves = False
+            woken = True
             while not self.closed:
                 jobs = queue.timetable.all_due()
                 if jobs:
-                    queue.idle -= 1
+                    queue.threads[threading.current_thread()] = False
                     self._sent += jobs
                     if queue.timetable.next() == 0.0:
                         self._grow(queue)
                     return jobs
-                if leaves:
-                    break
                 wait = queue.timetable.next()
+                if not woken and (wait is None or queue.idle() > 1):
+                    break
                 woken = self._changed.wait(IDLE if wait is None else min(wait, IDLE))
-                leaves = not woken and (wait is None or queue.idle > 1)
-            queue.idle -= 1
-            queue.threads -= 1
+            queue.threads.pop(threading.current_thread(), None)
             return []
 
 

@@ -121,8 +121,7 @@ class Timetable:
         self._stopped += 1
         if 2 * self._stopped > len(self) + 100:
             for heap in (self._renewals, self._endings):
-                heap[:] = [entry for entry in heap if not entry[2].stopped]
-                heapq.heapify(heap)
+                heap[:] = sorted(entry for entry in heap if not entry[2].stopped)  # in one step, whatever a signal raises
             self._stopped = 0
 
     def take_endings(self) -> list[Job]:

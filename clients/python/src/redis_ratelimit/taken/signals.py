@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias
 
 from ..decide.fork import after_fork
@@ -28,15 +29,16 @@ class Signal:
     """Something that happens once."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._news: SimpleQueue[None] = SimpleQueue()  # a signal's exception in an event would leave its lock taken
 
     def wait(self, seconds: float) -> None:
         """Waits until it has happened, at most for some seconds."""
-        self._event.wait(seconds)
+        with suppress(Empty):
+            self._news.put(self._news.get(timeout=max(0.0, seconds)))  # for the next caller
 
     def set(self) -> None:
         """Lets all callers go on."""
-        self._event.set()
+        self._news.put(None)
 
 
 class AsyncSignal:

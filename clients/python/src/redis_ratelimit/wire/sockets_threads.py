@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
-from threading import Semaphore
+from threading import Condition, RLock, get_ident
 from typing import Any
 
 from redis.exceptions import RedisError, ResponseError, TimeoutError
@@ -39,19 +39,29 @@ class Place:
 
 
 class Room:
-    """Lets a bounded number of calls in at a time."""
+    """Lets a bounded number of calls in at a time, each of another thread.
+
+    It knows the threads, and not only their number, because a signal's exception may keep a call from leaving. Its place is
+    free again when the next call of its thread leaves. A semaphore would lose the place, or even leave its lock taken."""
 
     def __init__(self, most: int) -> None:
-        self._semaphore = Semaphore(most)
+        self._most, self._inside = most, set[int]()
+        self._lock = RLock()  # the methods of a condition, which are Python's, would leave it taken
+        self._left = Condition(self._lock)
 
     def enter(self, seconds: float) -> None:
         """Waits until there is room."""
-        if not self._semaphore.acquire(timeout=seconds):
-            raise NoFreeConnection(crowded(seconds))
+        me = get_ident()
+        with self._lock:
+            if not self._left.wait_for(lambda: me in self._inside or len(self._inside) < self._most, seconds):
+                raise NoFreeConnection(crowded(seconds))
+            self._inside.add(me)
 
     def leave(self) -> None:
         """Makes room for the next."""
-        self._semaphore.release()
+        with self._lock:
+            self._inside.discard(get_ident())
+            self._left.notify()
 
 
 def here() -> object:
