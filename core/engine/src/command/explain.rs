@@ -8,10 +8,10 @@ use std::ops::Range;
 use ratelimit_core::hold::{charged, has_room};
 use ratelimit_core::{Answer, Ask, Joint, Limiter, Manner, Period, Place, Span, Time, Verdict, with_limiter};
 use ratelimit_language::docs;
-use ratelimit_language::help::{Documentation, OWN_PREFIX};
+use ratelimit_language::help::Documentation;
 use ratelimit_language::{
-    CATALOG, Decision, Error, Line, Purpose, Request, Row, Seen, SketchCall, Wait, find, option_of,
-    own_words, shown, sketch, sketch_words, without_prefix, words_of_limits,
+    CATALOG, Decision, Error, Line, Purpose, Request, Row, Seen, SketchCall, Wait, explained, find,
+    option_of, own_words, shown, sketch, sketch_words, words_of_limits,
 };
 
 use super::ask::{policy, with_limits};
@@ -34,22 +34,21 @@ impl Command for Explain {
 
     fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let call = &call.inner();
-        let (explained, name) = Explained::of(call)?;
-        let lines = match explained {
+        match Explained::of(call)? {
             Explained::Limiter(row) => own(call, row),
             Explained::Sketch => item(call),
             Explained::Multi => multi(call),
             Explained::Ask => ask(call),
-        };
-        lines.map(Reply::Lines).map_err(|error| error.of_command(OWN_PREFIX, name))
+        }
+        .map(Reply::Lines)
     }
 
     fn keys<H: Host>(call: &H) -> [Range<usize>; 2] {
         let inner = &call.inner();
         let keys = match Explained::of(inner) {
-            Ok((Explained::Limiter(_) | Explained::Sketch, _)) => [1..2, 0..0],
-            Ok((Explained::Multi, _)) => Multi::keys(inner),
-            Ok((Explained::Ask, _)) => AskCommand::keys(inner),
+            Ok(Explained::Limiter(_) | Explained::Sketch) => [1..2, 0..0],
+            Ok(Explained::Multi) => Multi::keys(inner),
+            Ok(Explained::Ask) => AskCommand::keys(inner),
             Err(_) => [0..0, 0..0],
         };
         keys.map(|places| places.start + 1..places.end + 1)
@@ -65,24 +64,20 @@ enum Explained {
 }
 
 impl Explained {
-    /// The command of the inner call, and its name without the prefix.
-    fn of(call: &impl Host) -> Result<(Explained, &'static str), Error> {
-        let word = call.arguments(0).next().ok_or(Error::Arity)?;
-        let name = without_prefix(word).unwrap_or(word);
-        let is = |command: &str| name.eq_ignore_ascii_case(command.as_bytes());
-        if let Some(row) = find(name) {
-            Ok((Explained::Limiter(row), row.name()))
-        } else if is(SketchCall::NAME) {
-            Ok((Explained::Sketch, SketchCall::NAME))
-        } else if is(docs::MULTI.name) {
-            Ok((Explained::Multi, docs::MULTI.name))
-        } else if is(docs::ASK.name) {
-            Ok((Explained::Ask, docs::ASK.name))
-        } else {
+    /// The command of the inner call.
+    fn of(call: &impl Host) -> Result<Explained, Error> {
+        let word = call.word(0)?;
+        let Some(command) = explained(word) else {
             let names = CATALOG.iter().map(Row::name).collect::<Vec<_>>().join(", ");
             let why = format!("RL.EXPLAIN explains RL.MULTI, RL.ASK, RL.SKETCH and the limiters: {names}");
-            Err(Error::near_because(word, &why))
-        }
+            return Err(Error::near_because(word, &why));
+        };
+        Ok(match find(command.name.as_bytes()) {
+            Some(row) => Explained::Limiter(row),
+            None if command.name == SketchCall::NAME => Explained::Sketch,
+            None if command.name == docs::MULTI.name => Explained::Multi,
+            None => Explained::Ask,
+        })
     }
 }
 
