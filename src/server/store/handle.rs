@@ -50,8 +50,8 @@ fn type_name(key_type: c_int) -> &'static str {
         (KeyType::ZSet, "a sorted set"),
         (KeyType::Stream, "a stream"),
     ];
-    let named = types.into_iter().find(|(named, _)| *named as c_int == key_type);
-    named.map_or("a value of a module", |(_, name)| name)
+    let named = types.into_iter().find_map(|(named, name)| (named as c_int == key_type).then_some(name));
+    named.unwrap_or("a value of another module")
 }
 
 /// An open key. Dropping it closes the key.

@@ -5,6 +5,7 @@ mod ask;
 mod entry;
 mod explain;
 mod help;
+mod holding;
 mod info;
 mod lease;
 mod limit;
