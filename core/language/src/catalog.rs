@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::help::{Documentation, OWN_PREFIX};
 use crate::keys::{KeyUse, Keys};
 use crate::limiters;
+use crate::number::{duration, integer};
 use crate::request::Request;
 use crate::vocabulary::{
     ADAPT, ALIGNED, ANCHOR, AT, Argument, BACKOFF, BAN, BATCH, BLOCK, BURST, CAPACITY, COLDFACTOR, COST,
@@ -274,6 +275,9 @@ fn no_limiter(word: &[u8], arguments: &Arguments<'_, '_>) -> Error {
     }
     match prefixed.and_then(find) {
         Some(row) => Error::near_because(word, &format!("the limiter's name is {}", row.name())),
+        None if integer(word).is_some() || duration(word).is_some() => {
+            Error::near_because(word, "the name of a limiter belongs here")
+        }
         None => Error::near(word),
     }
 }

@@ -2,7 +2,7 @@
 
 use ratelimit_core::{Limiter, with_limiter};
 
-use crate::arguments::{Arguments, lease_id};
+use crate::arguments::{Arguments, Bounds, lease_id};
 use crate::calls::{CellCall, ShedCall, SketchCall, cell, info, release, shed, sketch, top};
 use crate::catalog::find;
 use crate::docs;
@@ -16,6 +16,23 @@ use crate::vocabulary::{KEY, NUMKEYS, TTL};
 
 /// Whether a call of the policy of a name is valid.
 pub type Asks<'p> = dyn Fn(&[u8], &PolicyCall<'_>, Purpose) -> bool + 'p;
+
+/// A call that is wrong.
+#[derive(Clone, Copy)]
+pub struct WrongCall<'c> {
+    pub command: &'c Documentation,
+    /// The words after the command's name.
+    pub words: &'c [&'c [u8]],
+    pub bounds: Bounds,
+    pub asks: &'c Asks<'c>,
+}
+
+impl WrongCall<'_> {
+    /// Whether another call is right.
+    pub(crate) fn parses(&self, command: &Documentation, words: &[&[u8]]) -> bool {
+        check(command, &mut Arguments::new(words, self.bounds), self.asks).is_ok()
+    }
+}
 
 /// Checks the arguments of a command. Those of the queues and of `RL.APPLY` are not known here, so they are never wrong.
 pub(crate) fn check(

@@ -10,12 +10,12 @@ use alloc::vec::Vec;
 
 use crate::arguments::{Arguments, is, without_prefix};
 use crate::calls::OUTCOMES;
-use crate::check::check;
+use crate::check::{WrongCall, check};
 use crate::docs;
 use crate::help::Documentation;
-use crate::number::{DAY, SECOND, duration, integer};
+use crate::keys::Keys;
+use crate::number::{DAY, Duration, SECOND, duration, integer};
 use crate::shown::nearest;
-use crate::told::WrongCall;
 use crate::vocabulary::{
     AT, BLOCK, COST, COUNT, HOLDERS, LAST, LEASE_ID, OF, PREVIOUS, RESET, SHADOW, TENANT, TRIED_KEY, TZ,
     UNITS, option_names,
@@ -26,9 +26,12 @@ const MOST_TRIED: usize = 32;
 /// The longest word that is changed or shown, and the longest call.
 const LONGEST: usize = 64;
 const LONGEST_CALL: usize = 160;
+/// Shorter names of zones are all near to one another.
+#[cfg(feature = "zones")]
+const SHORTEST_ZONE: usize = 5;
 
 /// Other words for options.
-const MEANT: [(&str, &str); 16] = [
+const MEANT: [(&str, &str); 19] = [
     ("QUANTITY", COST.name),
     ("AMOUNT", COST.name),
     ("TOKENS", COST.name),
@@ -45,6 +48,9 @@ const MEANT: [(&str, &str); 16] = [
     ("TIMESTAMP", AT.name),
     ("DRYRUN", SHADOW.name),
     ("USER", TENANT.name),
+    ("FAIL", "DROP"),
+    ("ERROR", "DROP"),
+    ("SUCCESS", "OK"),
 ];
 
 /// Other words for units of a calendar.
@@ -86,7 +92,7 @@ pub(crate) fn guess(call: &WrongCall<'_>) -> Option<String> {
     let mut changes = Changes { call, at, found: Vec::new() };
     changes.look();
     let is_right = |change: &Change<'_>| {
-        let words: Vec<&[u8]> = change.words.iter().map(|word| word.as_bytes()).collect();
+        let words: Vec<&[u8]> = change.words.iter().map(String::as_bytes).collect();
         call.parses(change.command, &words)
     };
     changes.found.into_iter().take(MOST_TRIED).find(is_right).map(|change| change.text)
@@ -136,7 +142,7 @@ impl Changes<'_> {
                 self.replace(1, &[option.name, &word]);
             }
         }
-        if let Some((name, value)) = word.split_once('=') {
+        if let Some((name, value)) = word.split_once(['=', ':']) {
             for option in options(name) {
                 self.replace(1, &[option, value]);
             }
@@ -144,9 +150,24 @@ impl Changes<'_> {
         for option in options(&word) {
             self.replace(1, &[option]);
         }
+        if self.at == 0 {
+            self.number_of_keys();
+        }
         if let Some(next) = next.filter(|_| self.word(Some(self.at)).is_some()) {
             let words = [next.into(), word];
             self.whole(2, &words, "; did you mean ", "?");
+        }
+    }
+
+    /// The number of keys in front of them: those before the first option or limit.
+    fn number_of_keys(&mut self) {
+        let words = self.call.words;
+        let is_known = |word: &&&[u8]| option_names().any(|option| is(word, option));
+        let keys = words.iter().take_while(|word| !is_known(word)).count();
+        if let (Keys::Counted(_), Some(first)) =
+            (self.call.command.keys, self.word(Some(0)).map(str::to_owned))
+        {
+            self.whole(1, &[format!("{keys}"), first], "; did you mean ", "?");
         }
     }
 
@@ -165,6 +186,9 @@ impl Changes<'_> {
         }
         if let Some(millis) = duration(word.as_bytes()) {
             self.replace(1, &[&format!("{}", millis / SECOND)]);
+        }
+        if let Some(millis) = decimal(word) {
+            self.replace(1, &[&format!("{}", Duration(millis))]);
         }
     }
 
@@ -269,7 +293,19 @@ fn options(word: &str) -> Vec<&'static str> {
 fn unit_of(word: &str) -> Option<&'static str> {
     // A capital M alone may be a month.
     let means = |other: &&str| word.eq_ignore_ascii_case(other) && word != "M";
-    DURATIONS.iter().find(|(_, others)| others.iter().any(|other| means(&other))).map(|(unit, _)| *unit)
+    DURATIONS.iter().find(|(_, others)| others.iter().any(means)).map(|(unit, _)| *unit)
+}
+
+/// A duration with a decimal point, in milliseconds.
+fn decimal(word: &str) -> Option<u64> {
+    let (whole, rest) = word.split_once('.')?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let (part, unit) = rest.split_at_checked(digits)?;
+    let unit = duration(format!("1{}", unit_of(unit)?).as_bytes())?;
+    let scale = 10_u64.checked_pow(u32::try_from(digits).ok()?)?;
+    let parts = whole.parse::<u64>().ok()?.checked_mul(scale)?.checked_add(part.parse().ok()?)?;
+    let millis = parts.checked_mul(unit)?;
+    millis.is_multiple_of(scale).then_some(millis / scale)
 }
 
 /// The unit of a calendar that a word means.
@@ -295,6 +331,9 @@ fn named_zones(word: &str) -> Vec<String> {
     let names = ratelimit_zones::names();
     let of_city = |name: &&String| letters(city(name)) == letters(word) || letters(name) == letters(word);
     let mut meant: Vec<String> = names.iter().filter(of_city).take(2).cloned().collect();
+    if word.len() < SHORTEST_ZONE {
+        return meant;
+    }
     let near = nearest(word.as_bytes(), names.iter().map(|name| &**name));
     meant.extend(near.into_iter().take(2).map(Into::into));
     let cities = nearest(word.as_bytes(), names.iter().map(|name| city(name)));

@@ -80,7 +80,7 @@ impl fmt::Display for Held<'_> {
                 (0, _) | (_, None) => write!(f, "no lease is held; ")?,
                 (1, Some(next)) => write!(f, "1 lease holds {cost}; it ends in {}; ", Rough(next))?,
                 (_, Some(next)) => {
-                    write!(f, "{leases} leases hold {cost}; the next ends in {}; ", Rough(next))?
+                    write!(f, "{leases} leases hold {cost}; the next ends in {}; ", Rough(next))?;
                 }
             }
             if let (Some(limit), Some(ceiling)) = (self.count("limit"), self.count("ceiling")) {
@@ -93,7 +93,7 @@ impl fmt::Display for Held<'_> {
         match (self.now.since(last), last.since(self.now)) {
             (Span::ZERO, Span::ZERO) => write!(f, "last charged now")?,
             (Span::ZERO, ahead) => {
-                write!(f, "its last charge is {} ahead of this server's clock", Rough(ahead))?
+                write!(f, "its last charge is {} ahead of this server's clock", Rough(ahead))?;
             }
             (ago, _) => write!(f, "last charged {} ago", Rough(ago))?,
         }

@@ -42,7 +42,7 @@ pub use calls::{
     CellCall, ReleaseCall, ShedCall, SketchCall, TopCall, cell, info, release, shed, sketch, top,
 };
 pub use catalog::{CATALOG, Row, find, named};
-pub use check::explained;
+pub use check::{WrongCall, explained};
 pub use error::Error;
 pub use explanation::{Decision, Line, Rough, Seen, Wait};
 pub use forms::{FORMS, Form};
@@ -54,5 +54,5 @@ pub use number::{Duration, duration, integer};
 pub use policy::{Policy, PolicyCall, TryCall, policy_name};
 pub use request::{Purpose, Request, option_of};
 pub use shown::{Shown, shown};
-pub use told::{MOST_WORDS, WrongCall, told};
+pub use told::{MOST_WORDS, told};
 pub use words::{of_request, own_words, sketch_words, words_of_limits};

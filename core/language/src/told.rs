@@ -6,9 +6,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::argument::Values;
-use crate::arguments::{Arguments, Bounds, missing};
+use crate::arguments::missing;
 use crate::catalog::{Row, find};
-use crate::check::{Asks, check, explained};
+use crate::check::{WrongCall, explained};
 use crate::docs;
 use crate::error::Error;
 use crate::guess::guess;
@@ -16,16 +16,6 @@ use crate::help::Documentation;
 use crate::number::{duration, integer};
 use crate::syntax::{self, Kind, Part};
 use crate::vocabulary::{ID, KEY, LIMITER, PARAMETER};
-
-/// A call that is wrong.
-#[derive(Clone, Copy)]
-pub struct WrongCall<'c> {
-    pub command: &'c Documentation,
-    /// The words after the command's name.
-    pub words: &'c [&'c [u8]],
-    pub bounds: Bounds,
-    pub asks: &'c Asks<'c>,
-}
 
 /// Calls with more words are told the error alone, so a call of a megabyte is not parsed again and again.
 pub const MOST_WORDS: usize = 128;
@@ -82,16 +72,11 @@ impl<'c> WrongCall<'c> {
     /// Whether the first word cannot be meant as a key, and the call is right with a key before it.
     fn parses_with_key(&self) -> bool {
         let is_no_key =
-            |word: &&&[u8]| integer(word).is_some() || duration(word).is_some() || find(word).is_some();
-        self.words.first().filter(is_no_key).is_some() && {
+            |word: &&[u8]| integer(word).is_some() || duration(word).is_some() || find(word).is_some();
+        self.words.first().is_some_and(is_no_key) && {
             let words: Vec<&[u8]> = [&b"key"[..]].into_iter().chain(self.words.iter().copied()).collect();
             self.parses(self.command, &words)
         }
-    }
-
-    /// Whether another call is right.
-    pub(crate) fn parses(&self, command: &Documentation, words: &[&[u8]]) -> bool {
-        check(command, &mut Arguments::new(words, self.bounds), self.asks).is_ok()
     }
 
     /// The parts of the syntax after the command's name, and the words for them: those of a subcommand without its word.

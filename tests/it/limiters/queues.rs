@@ -56,9 +56,12 @@ fn what_is_wrong_is_told_and_changes_nothing() {
     text(con, "RL.RPUSH list 5 a");
     let digest = text(con, "DEBUG DIGEST");
     for (line, expected) in [
-        ("RL.XADD stream 5 * a b c", "ERR wrong number of arguments for 'rl.xadd' command"),
-        ("RL.LPUSH list 5", "ERR wrong number of arguments for 'rl.lpush' command"),
-        ("RL.RPUSH list", "ERR wrong number of arguments for 'rl.rpush' command"),
+        (
+            "RL.XADD stream 5 * a b c",
+            "ERR value is missing: RL.XADD key maxlen id field value [field value ...]",
+        ),
+        ("RL.LPUSH list 5", "ERR element is missing: RL.LPUSH key maxlen element [element ...]"),
+        ("RL.RPUSH list", "ERR maxlen is missing: RL.RPUSH key maxlen element [element ...]"),
         // An id of no form; and options of XADD's, by which a caller would trim what others wait for.
         ("RL.XADD stream 5 - a b", BAD_ID),
         ("RL.XADD stream 5 5-1-1 a b", BAD_ID),

@@ -74,6 +74,9 @@ fn shared(call: &impl Host) -> Result<Fields, Error> {
     ])
 }
 
+/// Tenants with their names.
+pub(super) type Tenants = Vec<(Vec<u8>, Tenant)>;
+
 /// What a tenant holds, and who waits for it.
 #[derive(Default)]
 pub(super) struct Tenant {
@@ -86,7 +89,7 @@ pub(super) struct Tenant {
 
 /// Lists tenants that hold leases of the key, wait or are hungry, and counts all of them. Those that hold most for their weight
 /// come first.
-pub(super) fn tenants(call: &impl Host, place: usize) -> Result<(Vec<(Vec<u8>, Tenant)>, u64), Error> {
+pub(super) fn tenants(call: &impl Host, place: usize) -> Result<(Tenants, u64), Error> {
     let mut tenants: BTreeMap<Vec<u8>, Tenant> = BTreeMap::new();
     let (in_line, _) = call.count_tenants(place);
     // They come first, so of more no others are shown.
@@ -126,7 +129,7 @@ pub(super) fn tenants(call: &impl Host, place: usize) -> Result<(Vec<(Vec<u8>, T
     if tenants.last_key_value().is_none_or(|(name, _)| name.is_empty()) {
         return Ok((Vec::new(), 0));
     }
-    let mut tenants: Vec<(Vec<u8>, Tenant)> = tenants.into_iter().collect();
+    let mut tenants: Tenants = tenants.into_iter().collect();
     let share = |tenant: &Tenant| Share { held: tenant.held, weight: tenant.weight };
     let is_first = |tenant: &Tenant| tenant.is_in_line && count > MOST_IN_ORDER as u64;
     // The sort is stable, so equals stay in the order of their names.
