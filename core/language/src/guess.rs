@@ -6,6 +6,7 @@
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::arguments::{Arguments, is, without_prefix};
@@ -167,7 +168,11 @@ impl Changes<'_> {
         if let (Keys::Counted(_), Some(first)) =
             (self.call.command.keys, self.word(Some(0)).map(str::to_owned))
         {
-            self.whole(1, &[format!("{keys}"), first], "; did you mean ", "?");
+            let new = match integer(first.as_bytes()) {
+                Some(_) => vec![format!("{}", keys.saturating_sub(1))],
+                None => vec![format!("{keys}"), first],
+            };
+            self.whole(1, &new, "; did you mean ", "?");
         }
     }
 
