@@ -1,4 +1,4 @@
-//! What a caller is told of a wrong call: which argument is missing, with the syntax; the name of the command; and what the caller
+//! The error that a wrong call replies: which argument is missing, with the syntax; the name of the command; and what the caller
 //! may have meant.
 
 use alloc::format;
@@ -17,10 +17,10 @@ use crate::number::{duration, integer};
 use crate::syntax::{self, Kind, Part};
 use crate::vocabulary::{ID, KEY, LIMITER, PARAMETER};
 
-/// Calls with more words are told the error alone, so a call of a megabyte is not parsed again and again.
+/// Of calls with more words the reply is the error alone, so a call of a megabyte is not parsed again and again.
 pub const MOST_WORDS: usize = 128;
 
-/// The error as the caller is told it.
+/// The error that the call replies.
 #[must_use]
 #[cold]
 pub fn told(error: Error, call: &WrongCall<'_>) -> Error {

@@ -21,7 +21,7 @@ pub trait Command {
     }
 }
 
-/// The error of a call, as the caller is told it.
+/// The error that a call replies.
 #[cold]
 pub fn told(call: &impl Host, command: &Documentation, error: Error) -> Error {
     let words: Vec<&[u8]> = call.arguments(1).take(MOST_WORDS + 1).collect();
