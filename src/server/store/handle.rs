@@ -51,7 +51,7 @@ fn type_name(key_type: c_int) -> &'static str {
         (KeyType::Stream, "a stream"),
     ];
     let named = types.into_iter().find_map(|(named, name)| (named as c_int == key_type).then_some(name));
-    named.unwrap_or("a value of another module")
+    named.unwrap_or("a value of a module")
 }
 
 /// An open key. Dropping it closes the key.
