@@ -1,7 +1,7 @@
 //! Keys of other types. Keys and ids of any bytes are in `tests/sessions/keys_and_ids.txt`.
 
 use crate::support::harmless::{harmless_error, words};
-use crate::support::{Server, WRONG_TYPE, error, text};
+use crate::support::{Server, WRONG_TYPE, error, kind_of_error, text};
 
 /// A call of each limiter, and of each other command for one key.
 const CALLS: [&str; 22] = [
@@ -40,7 +40,11 @@ fn a_key_of_another_type_is_refused_and_left_alone() {
         text(con, foreign);
         text(con, "PEXPIRE k 1000000");
         for line in CALLS {
-            assert_eq!(harmless_error(con, &words(line)), WRONG_TYPE, "{line} after {foreign}");
+            assert_eq!(
+                kind_of_error(harmless_error(con, &words(line))),
+                WRONG_TYPE,
+                "{line} after {foreign}"
+            );
         }
     }
 }
