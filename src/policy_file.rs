@@ -171,7 +171,7 @@ fn parsed(path: &Path, bounds: Bounds) -> Result<Policies, String> {
     let (old, mut new) = (NODE.policies().clone(), Policies::NONE);
     for (number, line) in (1..).zip(text.split(|byte| *byte == b'\n')) {
         if let Err(error) = new.add_line(line, bounds, &old) {
-            let error = error.of_command("RL.", "POLICY").to_string();
+            let error = error.to_string();
             let error = error.strip_prefix("ERR ").unwrap_or(&error);
             return Err(format!("{}:{number}: {error}", path.display()));
         }

@@ -27,13 +27,13 @@ impl Command for XAdd {
     const DOCUMENTATION: Documentation = docs::XADD;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        // In place of the id, the server would accept an option of `XADD`, such as another bound on the length.
+        if call.arguments(REST).next().is_some_and(|word| !may_be_id(word)) {
+            return Err(Error::StreamId);
+        }
         let pairs = call.len().saturating_sub(REST + 1);
         if pairs == 0 || !pairs.is_multiple_of(2) {
-            return Err(Error::Arity);
-        }
-        // In place of the id, the server would accept an option of `XADD`, such as another bound on the length.
-        if !call.arguments(REST).next().is_some_and(may_be_id) {
-            return Err(Error::StreamId);
+            return Err(Error::absent("value"));
         }
         add(call, c"XADD", Queue::Stream, 1, Counter::XAdd)
     }
@@ -57,7 +57,7 @@ impl Command for RPush {
 
 fn push(call: &Call<'_>, command: &CStr, counter: Counter) -> Result<Reply, Error> {
     match call.len().saturating_sub(REST) {
-        0 => Err(Error::Arity),
+        0 => Err(Error::absent("element")),
         elements => add(call, command, Queue::List, elements as u64, counter),
     }
 }

@@ -5,7 +5,7 @@ use redis::Connection;
 
 use crate::support::cluster::Cluster;
 use crate::support::contents::contents;
-use crate::support::{Server, T0, error, info, sync, text};
+use crate::support::{Server, T0, call, error, info, sync, text};
 
 const LINES: [&str; 4] = [
     "RL.GCRA user:1 9 10 1h",
@@ -21,6 +21,7 @@ fn the_keys_are_those_of_the_call_and_each_is_only_read() {
     for (line, keys) in [
         ("RL.GCRA k 1 1 1s", "k"),
         ("gcra k", "k"),
+        ("k", "k"),
         ("RL.SKETCH k item 1 1 1s", "k"),
         ("RL.MULTI 2 a b LIMIT GCRA 1 1 1s", "a, b"),
         ("multi 1 a LIMIT GCRA 1 1 1s", "a"),
@@ -54,6 +55,8 @@ fn a_user_needs_no_more_than_to_read_the_keys() {
         let other = format!("RL.EXPLAIN {}", line.replace("user:", "team:"));
         assert!(denied(support, line) && denied(support, &other), "{line}");
     }
+    text(support, "RL.EXPLAIN user:1");
+    assert!(denied(support, "RL.EXPLAIN team:1"));
     for other in ["RL.ASK user:1 api KEYS team:1", "RL.MULTI 2 user:1 team:1 LIMIT GCRA 9 1 1s"] {
         assert!(denied(support, &format!("RL.EXPLAIN {other}")), "{other}");
     }
@@ -80,7 +83,7 @@ fn it_changes_and_counts_nothing_also_on_replicas_in_transactions_and_in_scripts
         )
     };
     let before = (contents(&server), counts(con));
-    for line in LINES {
+    for line in LINES.into_iter().chain(["user:1"]) {
         // The clock goes on.
         let verdict =
             |reply: String| reply.trim_start_matches('[').split([';', ',']).next().unwrap().to_string();
@@ -111,7 +114,7 @@ fn a_cluster_sends_the_call_to_the_node_of_its_keys() {
         assert_eq!(error(&mut elsewhere.connection(), &format!("RL.EXPLAIN {line}")), moved, "{line}");
     }
     let con = &mut home.connection();
-    assert!(text(con, "RL.EXPLAIN RL.GCRA {user} 9 10 1h").starts_with("[admitted, "));
+    assert!(text(con, "RL.EXPLAIN RL.GCRA {user} 9 10 1h").starts_with("[admitted; "));
     let slots = "CROSSSLOT Keys in request don't hash to the same slot";
     assert_eq!(error(con, "RL.EXPLAIN RL.MULTI 2 {user} other LIMIT GCRA 9 10 1h"), slots);
 }
@@ -129,4 +132,10 @@ fn of_many_leases_the_first_hundred_are_listed() {
     }
     text(con, "SET page text");
     assert!(error(con, "RL.INFO page LEASES").starts_with("WRONGTYPE"));
+    // The helper `error` makes all errors of this kind one.
+    for (line, wanted) in [("RL.EXPLAIN page", "limits"), ("RL.GCRA page 9 10 1s", "GCRA")] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let told = call(con, &words).expect_err("a string").to_string();
+        assert!(told.contains(&format!("the key holds a string, not {wanted}")), "{told}");
+    }
 }

@@ -54,7 +54,7 @@ for (const from of ["a server", "files"]) {
         assert.match(await last(tab, 3), /^0 s .* → admitted, 0 of 16 left, reset in 32 s$/);
         await input.fill("RL.GCRA user:1 15 30");
         await send(tab);
-        assert.match(await last(tab, 4), /→ ERR wrong number of arguments for 'rl.gcra' command$/);
+        assert.match(await last(tab, 4), /→ ERR period is missing: RL\.GCRA key max_burst count period \[options\]$/);
         await input.fill("  ");
         await send(tab);
         await input.fill("RL.XADD jobs 10 * url 1");

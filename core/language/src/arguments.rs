@@ -1,5 +1,6 @@
 //! The arguments of a call, which are parsed in order into checked values.
 
+use alloc::format;
 use core::{fmt, mem, slice};
 
 use ratelimit_core::state::MAX_ID;
@@ -8,7 +9,7 @@ use ratelimit_core::{Kind, MAX_PAIRS, Time};
 use crate::argument::{Argument, Read, Value, Values};
 use crate::error::Error;
 use crate::number::{Duration, duration, integer};
-use crate::shown::{Guess, shown};
+use crate::shown::shown;
 use crate::vocabulary::{AT, ID, KEYS, LIMIT, VERSION, option_names};
 
 /// The operator's bounds on arguments.
@@ -88,6 +89,11 @@ impl<'w, 'a> Arguments<'w, 'a> {
         self.sections?.keys
     }
 
+    /// The word that begins the next section.
+    pub(crate) fn section(&self) -> Option<&'static str> {
+        self.sections.map(|sections| sections.word)
+    }
+
     /// Whether the arguments are those of one limit, and not of a section.
     pub(crate) fn is_undivided(&self) -> bool {
         self.sections.is_none()
@@ -158,14 +164,9 @@ impl<'w, 'a> Arguments<'w, 'a> {
         self.sections.is_some_and(|sections| is(word, sections.word))
     }
 
-    /// The error for a word that is none of the options here. `takes` reads the value of an option, and returns whether there
-    /// is such an option.
+    /// The error for a word that is none of the options here.
     #[cold]
-    pub(crate) fn unknown(
-        &mut self,
-        word: &[u8],
-        mut takes: impl FnMut(&[u8], &mut Self) -> Result<bool, Error>,
-    ) -> Error {
+    pub(crate) fn unknown(&self, word: &[u8]) -> Error {
         match option_names().find(|option| is(word, option)) {
             // Only policies have sections without ids, and a version.
             Some(option) if option == VERSION.name && !self.has_ids() => Error::belongs_before(option),
@@ -173,13 +174,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
             None if self.most_keys().is_some() && is_limiter(word) => {
                 Error::near_because(word, "a limit begins with LIMIT")
             }
-            None => {
-                // What `takes` reads is not used any more: an error of a value only shows that there is such an option.
-                let known = |option: &&str| {
-                    self.begins_section(option.as_bytes()) || takes(option.as_bytes(), self) != Ok(false)
-                };
-                Error::near(word, Guess::of(word, option_names().filter(known)))
-            }
+            None => Error::near(word),
         }
     }
 
@@ -238,7 +233,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
     ) -> Result<(), Error> {
         while let Some(word) = self.words.next() {
             if !own(word, self)? {
-                return Err(self.unknown(word, own));
+                return Err(self.unknown(word));
             }
         }
         Ok(())
@@ -291,6 +286,23 @@ pub(crate) fn caller_name<'a>(
     Ok(id)
 }
 
+/// The first of these arguments that the words do not have: of those at the beginning of a call or of a limit. The word of an
+/// option, or of a section, is no number and no duration.
+#[cold]
+pub(crate) fn missing(
+    mut required: impl Iterator<Item = (&'static str, Values)>,
+    words: &[&[u8]],
+    section: Option<&'static str>,
+) -> Option<&'static str> {
+    let begins = |word: &[u8]| option_names().chain(section).any(|option| is(word, option));
+    let mut words = words.iter();
+    let lacks = |(_, values): &(&str, Values)| match values {
+        Values::Flag | Values::Id | Values::Word => words.next().is_none(),
+        _ => words.next().is_none_or(|word| begins(word)),
+    };
+    required.find(lacks).map(|(name, _)| name)
+}
+
 /// Whether a word is a limiter's name, in upper or lower case.
 #[cold]
 fn is_limiter(word: &[u8]) -> bool {
@@ -323,7 +335,15 @@ impl Argument {
             Values::Instant if number.is_none_or(|micros| micros <= max) => {
                 must_be(format_args!("Unix time in microseconds"))
             }
-            Values::Real { .. } => must_be(format_args!("a number from {min} to {max}")),
+            Values::Real { .. } => {
+                let error = must_be(format_args!("a number from {min} to {max}"));
+                match word.strip_suffix(b"%").and_then(integer) {
+                    Some(percent) if percent <= max.saturating_mul(100) => {
+                        error.and(&format!("; {percent} % is {}.{:02}", percent / 100, percent % 100))
+                    }
+                    _ => error,
+                }
+            }
             Values::Setting(setting) => must_be(format_args!("an integer from {min} to {max} ({setting})")),
             Values::Seconds => must_be(format_args!("an integer from {min} to {max}, in seconds")),
             _ => must_be(format_args!("an integer from {min} to {max}")),

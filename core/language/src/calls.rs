@@ -13,7 +13,6 @@ use ratelimit_core::{MAX_COUNT, Time};
 use crate::arguments::{Arguments, is, lease_id};
 use crate::error::Error;
 use crate::limiters::max_burst;
-use crate::shown::Guess;
 use crate::vocabulary::{
     AT, BAD, COST, COUNT, DELAY, DEPTH, GOOD, HOLDERS, ITEM, MOST_HOLDERS, OF, OUTCOME, PERIOD, PREVIOUS,
     QUANTITY, RAMP, RATE, RESET, SECONDS, TIER, UTILIZATION, WIDTH,
@@ -132,7 +131,7 @@ pub fn release<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<ReleaseCall<'a>,
 }
 
 /// The words for the endings of a request.
-const OUTCOMES: [(&str, Ending); 3] =
+pub(crate) const OUTCOMES: [(&str, Ending); 3] =
     [("OK", Ending::Well), ("DROP", Ending::Failed), ("IGNORE", Ending::Unknown)];
 
 /// The value of `OUTCOME`.
@@ -170,15 +169,17 @@ pub fn top(arguments: &mut Arguments<'_, '_>) -> Result<Option<TopCall>, Error> 
 
 /// `[LEASES [count]]` of `RL.INFO`: the most leases in the reply. `None` without the option.
 pub fn info(arguments: &mut Arguments<'_, '_>) -> Result<Option<usize>, Error> {
-    let Some(word) = arguments.peek() else { return Ok(None) };
-    if !is(word, HOLDERS.name) {
-        return Err(Error::near(word, Guess::of(word, [HOLDERS.name].into_iter())));
+    if arguments.is_empty() {
+        return Ok(None);
     }
-    arguments.word(HOLDERS.name)?;
+    let word = arguments.word(HOLDERS.name)?;
+    if !is(word, HOLDERS.name) {
+        return Err(Error::near(word));
+    }
     let count = if arguments.is_empty() { None } else { Some(arguments.read(MOST_HOLDERS)?) };
     match arguments.peek() {
         None => MOST_HOLDERS.or(count).map(Some),
-        Some(_) => Err(Error::Arity),
+        Some(word) => Err(Error::near(word)),
     }
 }
 

@@ -4,20 +4,20 @@ use alloc::format;
 
 use ratelimit_core::{AnyLimiter, Capabilities};
 
-use crate::arguments::{Arguments, is, without_prefix};
+use crate::arguments::{Arguments, is, missing, without_prefix};
 use crate::calls::{CellCall, ShedCall, SketchCall};
 use crate::error::Error;
 use crate::help::{Documentation, OWN_PREFIX};
 use crate::keys::{KeyUse, Keys};
 use crate::limiters;
+use crate::number::{duration, integer};
 use crate::request::Request;
-use crate::shown::Guess;
 use crate::vocabulary::{
     ADAPT, ALIGNED, ANCHOR, AT, Argument, BACKOFF, BAN, BATCH, BLOCK, BURST, CAPACITY, COLDFACTOR, COST,
     COUNTREFUSED, CRITICAL, CRITICAL_CALL, FENCE, FLOOR, FORCE, FORGIVE, GAP, GRADIENT, GROW, HOLD, HOLD_TTL,
     ID, INTERVAL, KEY, LEAK, LEASES, LIMITER, LOG_LIMIT, MAX, MAX_BURST, MAXWAIT, PARTIAL, PERIOD, PERMITS,
     PRECISION, RATE, REFILL, RESERVE, RESERVED, SLOW, START, STRIKE, STRIKE_WINDOW, STRIKES, TENANT, TTL, TZ,
-    UNIT, WARMUP, WEIGHT, WINDOW, WINDOW_LIMIT,
+    UNIT, Values, WARMUP, WEIGHT, WINDOW, WINDOW_LIMIT,
 };
 
 /// A limiter's command.
@@ -212,6 +212,20 @@ impl Row {
         self.arguments().iter().any(|argument| argument.name == name)
     }
 
+    /// The parameters of a limit, with the id of a lease if `has_ids`.
+    pub(crate) fn parameters(&self, has_ids: bool) -> impl Iterator<Item = (&'static str, Values)> {
+        let parameters = self.arguments().iter().skip(1).take_while(|argument| !argument.is_option());
+        let parameters = parameters.map(|argument| (argument.name, argument.values));
+        parameters.filter(move |(name, _)| has_ids || *name != ID.name)
+    }
+
+    /// The error in these words of a limit, or the one that a parameter is missing.
+    #[cold]
+    fn lacking(&self, arguments: &Arguments<'_, '_>, words: &[&[u8]], error: Error) -> Error {
+        let parameters = self.parameters(arguments.has_ids());
+        missing(parameters, words, arguments.section()).map_or(error, Error::absent).of_limiter(self.name())
+    }
+
     /// The error for a limiter that lacks what the command does.
     pub fn lacks(&self, capabilities: Capabilities) -> Error {
         Error::NotForCommand(if capabilities.counts_refused { COUNTREFUSED.name } else { self.name() })
@@ -231,13 +245,14 @@ pub fn named<'a>(
 ) -> Result<(&'static Row, AnyLimiter<'a>), Error> {
     let word = arguments.word(LIMITER.name)?;
     let row = find(word).ok_or_else(|| no_limiter(word, arguments))?;
+    let words = arguments.rest();
     match (row.parse)(arguments, request) {
         Ok(limiter) => Ok((row, limiter)),
         // Another limiter takes the option.
         Err(Error::NotForCommand(option)) if is_option(option) => {
             Err(Error::NotForCommand(option).of_command("", row.name()))
         }
-        Err(error) => Err(error),
+        Err(error) => Err(row.lacking(arguments, words, error)),
     }
 }
 
@@ -258,9 +273,11 @@ fn no_limiter(word: &[u8], arguments: &Arguments<'_, '_>) -> Error {
             return Error::NotForCommand(command);
         }
     }
-    let guess = Guess::of(prefixed.unwrap_or(word), CATALOG.iter().map(Row::name));
     match prefixed.and_then(find) {
         Some(row) => Error::near_because(word, &format!("the limiter's name is {}", row.name())),
-        None => Error::near(word, guess),
+        None if integer(word).is_some() || duration(word).is_some() => {
+            Error::near_because(word, "the name of a limiter belongs here")
+        }
+        None => Error::near(word),
     }
 }

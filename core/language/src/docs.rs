@@ -461,15 +461,19 @@ pub const PEEK: Documentation = Documentation {
 pub const EXPLAIN: Documentation = Documentation {
     prefix: OWN_PREFIX,
     name: "EXPLAIN",
-    syntax: "command argument ...",
-    summary: "Says in sentences what a call would return now, and why",
-    complexity: "As the command that it explains, and O(N) where N is the number of holds of the keys",
+    syntax: "command [argument ...]",
+    summary: "Says in sentences what a call would return now, and why, or what a key holds",
+    complexity: "As the command that it explains, and O(N) where N is the number of holds of the keys; for a key as RL.INFO",
     arguments: &[
-        Argument::word("command", "a limiter's command, RL.SKETCH, RL.MULTI or RL.ASK, with or without RL."),
+        Argument::word(
+            "command",
+            "a limiter's command, RL.SKETCH, RL.MULTI or RL.ASK, with or without RL.; or a key, alone",
+        ),
         Argument::word("argument", "the command's arguments, as it would be sent"),
     ],
     reply: &[
         "An array of texts: the verdict, and a line for each limit on each key. The texts are for people; they may change.",
+        "Of a key: what it holds, a line for each limit, the leases that end first, and who waits on this node.",
     ],
     example: "RL.EXPLAIN RL.GCRA user:1 14 30 60s",
     flags: "readonly getkeys-api",
@@ -579,8 +583,8 @@ mod tests {
     }
 
     #[test]
-    fn the_arity_counts_the_words_that_each_call_has() {
-        for (name, arity) in [("GCRA", -5), ("XADD", -6), ("SETTLE", -7), ("POLICY", -2), ("TOP", -1)] {
+    fn the_arity_asks_for_a_word_if_any_is_required() {
+        for (name, arity) in [("GCRA", -2), ("XADD", -2), ("POLICY", -2), ("TOP", -1), ("HELP", -1)] {
             assert_eq!(find(name.as_bytes()).map(Documentation::arity), Some(arity), "{name}");
         }
     }

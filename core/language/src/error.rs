@@ -16,8 +16,10 @@ use crate::shown::{Guess, Shown, shown};
 /// A refusal is not an error but a [`Verdict`](ratelimit_core::Verdict).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Error {
-    /// Too few or too many arguments. [`Error::of_command`] makes it the text of the server.
+    /// No argument at all. [`Error::of_command`] makes it the text of the server.
     Arity,
+    /// An argument is missing. [`told`](crate::told) adds the syntax.
+    Missing(Box<Missing>),
     /// A word is unknown, missing, given twice, or in the wrong place. The text goes on after `ERR syntax error`.
     Syntax(Box<str>),
     /// An argument has a value that it does not take, or a policy or its file is not valid. The text goes on after `ERR `.
@@ -36,8 +38,8 @@ pub enum Error {
     TooManyHolds,
     /// An argument is not the id of a stream entry.
     StreamId,
-    /// The key holds another type.
-    WrongType,
+    /// The key holds a value of this type, which is none of the module's. [`told`](crate::told) adds what the command wants.
+    WrongType(&'static str),
     /// The key holds another value of this module. The text goes on after `WRONGTYPE `.
     OtherKind(Box<str>),
     /// This version cannot read the payload of an `RL.APPLY`.
@@ -50,6 +52,14 @@ pub enum Error {
     InLimit(usize, Box<Error>),
 }
 
+/// An argument that is missing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Missing {
+    pub(crate) name: &'static str,
+    /// The limiter whose argument it is, if that is not the command's own.
+    pub(crate) limiter: Option<&'static str>,
+}
+
 #[cold]
 fn syntax(text: fmt::Arguments<'_>) -> Error {
     Error::Syntax(format!("{text}").into())
@@ -58,21 +68,22 @@ fn syntax(text: fmt::Arguments<'_>) -> Error {
 /// The texts of syntax errors.
 impl Error {
     /// A word that is not known where it stands.
-    pub(crate) fn near(word: &[u8], guess: Guess<'_>) -> Error {
-        syntax(format_args!(" near '{}'{guess}", shown(word)))
+    pub fn near(word: &[u8]) -> Error {
+        syntax(format_args!("{NEAR}'{}'", shown(word)))
     }
 
     /// A word that is not known where it stands, and what is wrong with it.
     pub fn near_because(word: &[u8], why: &str) -> Error {
-        syntax(format_args!(" near '{}': {why}", shown(word)))
+        syntax(format_args!("{NEAR}'{}': {why}", shown(word)))
     }
 
     /// The call ends, or the limit, before this argument. The names of options are in upper case.
-    pub(crate) fn missing(name: &'static str) -> Error {
+    #[cold]
+    pub fn missing(name: &'static str) -> Error {
         if name.starts_with(|letter: char| letter.is_ascii_uppercase()) {
             syntax(format_args!(": {name} needs a value"))
         } else {
-            syntax(format_args!(": {name} is missing"))
+            Error::absent(name)
         }
     }
 
@@ -88,9 +99,47 @@ impl Error {
         syntax(format_args!(": {option} needs {other}"))
     }
 
-    /// A call needs this option, with its value.
-    pub fn absent(option: &'static str) -> Error {
-        syntax(format_args!(": {option} is missing"))
+    /// A call needs this argument, or this option with its value.
+    #[cold]
+    pub fn absent(name: &'static str) -> Error {
+        Error::Missing(Box::new(Missing { name, limiter: None }))
+    }
+
+    /// The error in a call that names this limiter.
+    #[must_use]
+    #[cold]
+    pub(crate) fn of_limiter(self, name: &'static str) -> Error {
+        match self {
+            Error::Missing(missing) => Error::Missing(Box::new(Missing { limiter: Some(name), ..*missing })),
+            error => error,
+        }
+    }
+
+    /// The key holds another type than these commands want.
+    #[cold]
+    pub(crate) fn of_other_type(held: &str, wanted: &str) -> Error {
+        Error::OtherKind(format!("the key holds {held}, not {wanted}").into())
+    }
+
+    /// Whether another word in the place of a wrong one may be right.
+    pub(crate) fn is_of_a_word(&self) -> bool {
+        match self {
+            Error::Syntax(text) => text.starts_with(NEAR),
+            Error::Invalid(_) => true,
+            Error::InLimit(_, error) => error.is_of_a_word(),
+            _ => false,
+        }
+    }
+
+    /// The error, and what the caller may do about it.
+    #[must_use]
+    pub(crate) fn and(self, advice: &str) -> Error {
+        match self {
+            Error::Syntax(text) => Error::Syntax(format!("{text}{advice}").into()),
+            Error::Invalid(text) => Error::Invalid(format!("{text}{advice}").into()),
+            Error::InLimit(limit, error) => error.and(advice).in_limit(limit),
+            other => other,
+        }
     }
 
     /// An option in a limit that belongs before the first one.
@@ -131,7 +180,7 @@ impl Error {
     #[cold]
     pub fn policy_before_key(name: &[u8], key: &[u8]) -> Error {
         let (name, key) = (shown(name), shown(key));
-        let why = format_args!("'{key}' is one: the key comes before the policy");
+        let why = format_args!("the key comes first, and '{key}' is a policy");
         Error::invalid(format_args!("no such policy '{name}'; {why}"))
     }
 
@@ -140,7 +189,7 @@ impl Error {
     pub fn other_kind(held: Kind, wanted: Option<Kind>) -> Error {
         let held = if held.is_limit() || held == Kind::LimitSet { "limits" } else { held.title().0 };
         let wanted = wanted.map_or("limits", |kind| kind.title().0);
-        Error::OtherKind(format!("the key holds {held}, not {wanted}").into())
+        Error::of_other_type(held, wanted)
     }
 
     /// The version that is to be set is not above that of the stored policy.
@@ -199,6 +248,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Arity => write!(f, "ERR wrong number of arguments"),
+            Error::Missing(missing) => write!(f, "ERR {} is missing", missing.name),
             Error::Syntax(text) => write!(f, "ERR syntax error{text}"),
             Error::Invalid(text) => write!(f, "ERR {text}"),
             Error::NotForCommand(word) => write!(f, "ERR syntax error: {word} is not for this command"),
@@ -211,9 +261,7 @@ impl fmt::Display for Error {
                 write!(f, "ERR Invalid stream ID specified as stream command argument")
             }
             Error::OtherKind(text) => write!(f, "WRONGTYPE {text}"),
-            Error::WrongType => {
-                write!(f, "WRONGTYPE Operation against a key holding the wrong kind of value")
-            }
+            Error::WrongType(held) => write!(f, "WRONGTYPE the key holds {held}"),
             Error::Payload => write!(f, "ERR malformed payload, or one of a newer version"),
             Error::OutOfMemory => write!(f, "OOM command not allowed when used memory > 'maxmemory'."),
             Error::Internal => write!(f, "ERR internal error of the ratelimit module, please report it"),
@@ -223,6 +271,9 @@ impl fmt::Display for Error {
 }
 
 impl core::error::Error for Error {}
+
+/// How the text of a word begins that is not known where it stands.
+const NEAR: &str = " near ";
 
 impl From<TooLong> for Error {
     fn from(TooLong: TooLong) -> Error {
@@ -260,11 +311,8 @@ mod tests {
 
     #[test]
     fn a_caller_s_word_is_shown_escaped_and_cut_off() {
-        assert_eq!(
-            Error::near(b"CO\r\nST'\xff", Guess::NONE).to_string(),
-            r"ERR syntax error near 'CO\r\nST\'\xff'"
-        );
-        let long = Error::near(&[b'A'; 65], Guess::NONE).to_string();
+        assert_eq!(Error::near(b"CO\r\nST'\xff").to_string(), r"ERR syntax error near 'CO\r\nST\'\xff'");
+        let long = Error::near(&[b'A'; 65]).to_string();
         assert_eq!(long, std::format!("ERR syntax error near '{}...'", "A".repeat(64)));
     }
 

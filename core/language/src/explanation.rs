@@ -19,7 +19,7 @@ use ratelimit_core::{
     Answer, AnyLimiter, Ask, Limiter, Limits, Manner, Name, Place, Span, State, Time, Verdict, with_limiter,
 };
 
-use crate::shown::shown;
+use crate::shown::{Shown, shown};
 
 /// A duration for people: its two largest units, rounded up. From 10 s on, milliseconds are left out.
 pub struct Rough(pub Span);
@@ -274,6 +274,9 @@ impl fmt::Display for Line<'_> {
         if seen.is_fresh {
             write!(f, "; nothing is stored of it")?;
         }
+        if let Some([stored, called]) = seen.renamed {
+            write!(f, "; the key holds {}, which the call continues as {}", Shown(stored), Shown(called))?;
+        }
         match seen.holds {
             (0, _) => {}
             (1, cost) => write!(f, "; 1 hold of {cost}")?,
@@ -341,6 +344,8 @@ pub struct Seen {
     adapting: Option<Adapting>,
     /// Whether the key stores nothing of it.
     is_fresh: bool,
+    /// The name of the stored limit and that of the call's, if they differ in their length.
+    renamed: Option<[Name; 2]>,
 }
 
 /// How a limit finds itself.
@@ -426,6 +431,8 @@ impl Seen {
             }),
             adapting,
             is_fresh: last(limits, place, limiter).is_none(),
+            renamed: (place.stored != place.length)
+                .then(|| [name(place, limiter), name(Place::of(place.length), limiter)]),
         })
     }
 
@@ -441,6 +448,7 @@ impl Seen {
             tenant: None,
             adapting: None,
             is_fresh: state.is_none(),
+            renamed: None,
         }
     }
 }

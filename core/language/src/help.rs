@@ -59,9 +59,10 @@ impl Documentation {
         syntax::parse(self.syntax, self.arguments)
     }
 
-    /// The arity as the server defines it: the number of words with the command's name, or minus the least number.
+    /// The arity as the server defines it: minus the least number of words that it asks for. If the call has any, the command itself
+    /// says which is missing.
     pub fn arity(&self) -> i32 {
-        arity(1, &self.parts())
+        if self.parts().iter().all(|part| part.is_optional) { -1 } else { -2 }
     }
 
     pub fn has_flag(&self, flag: &str) -> bool {
@@ -121,22 +122,13 @@ pub struct Subcommand {
     pub name: &'static str,
     /// As those of a command.
     pub flags: &'static str,
-    /// `None` if it is not documented. It then has two arguments.
+    /// `None` if it is not documented.
     pub parts: Option<Vec<Part>>,
 }
 
 impl Subcommand {
-    /// The arity, as that of a command: the word of the command counts, too. If the number of words can vary, the subcommand itself
-    /// says what is missing.
-    pub fn arity(&self) -> i32 {
-        self.parts.as_ref().map_or(4, |parts| arity(2, parts).max(-2))
-    }
-}
-
-fn arity(names: usize, parts: &[Part]) -> i32 {
-    let least = names + parts.iter().map(Part::least_words).sum::<usize>();
-    let least = i32::try_from(least).unwrap_or(i32::MAX);
-    if parts.iter().all(Part::is_fixed) { least } else { -least }
+    /// As that of a command.
+    pub const ARITY: i32 = -2;
 }
 
 fn line(argument: &Argument, width: usize) -> String {

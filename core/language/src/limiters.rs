@@ -17,7 +17,6 @@ use crate::arguments::{Arguments, is, lease_id};
 use crate::error::Error;
 use crate::number::Duration;
 use crate::request::{Request, option_of};
-use crate::shown::{Guess, shown};
 use crate::vocabulary::{
     ALIGNED, ANCHOR, BAN, BATCH, BURST, CAPACITY, COLDFACTOR, COUNTREFUSED, CRITICAL, FENCE, FORGIVE, GAP,
     GROW, HOLD, INTERVAL, LEAK, LEASES, LOG_LIMIT, MAX, MAX_BURST, MAXWAIT, PERIOD, PERMITS, PRECISION, RATE,
@@ -172,9 +171,7 @@ pub(crate) fn calendar<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Requ
 
 #[cold]
 fn no_unit(word: &[u8]) -> Error {
-    let guess = Guess::of(word, UNITS.iter().map(|(unit, _)| *unit));
-    let got = format_args!("got '{}'{guess}", shown(word));
-    Error::invalid(format_args!("{} must be HOUR, DAY, WEEK, MONTH, QUARTER or YEAR; {got}", UNIT.name))
+    Error::must_be(UNIT.name, format_args!("HOUR, DAY, WEEK, MONTH, QUARTER or YEAR"), word)
 }
 
 /// The value of `TZ`.

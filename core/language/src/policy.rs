@@ -13,13 +13,12 @@ use ratelimit_core::{
     AnyLimiter, Capabilities, Joint, Limiter, Manner, Part, Period, Span, Time, Verdict, with_limiter,
 };
 
-use crate::arguments::{Arguments, Bounds, Sections, is, lease_id};
+use crate::arguments::{Arguments, Bounds, Sections, caller_name, is};
 use crate::catalog::{Row, named};
 use crate::error::Error;
 use crate::multi::{before_limits, cost, limits, one_tenant, part_of};
 use crate::number::{Duration, duration};
 use crate::request::{Purpose, Request};
-use crate::shown::Guess;
 use crate::vocabulary::{
     AT, COST, FAIR, FORCE, FULL, ID, KEYS, LAST, LEASE_ID, MAX_NAME, ON, SHADOW, TRIED_KEY, VERSION,
 };
@@ -338,7 +337,7 @@ fn words(shadow: bool, limits: &[&[u8]]) -> Result<String, Error> {
         let Some(text) =
             str::from_utf8(word).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()))
         else {
-            return Err(Error::near(word, Guess::NONE));
+            return Err(Error::near(word));
         };
         if !words.is_empty() {
             words.push(' ');
@@ -367,7 +366,8 @@ impl<'a> PolicyCall<'a> {
         arguments.divide(Sections::KEYS);
         let PolicyCall { request, id, full, more_keys } = &mut asked;
         request.options(arguments, |word, arguments| {
-            Ok(arguments.option_by(word, LEASE_ID, id, lease_id)? || Arguments::flag(word, FULL, full)?)
+            Ok(arguments.option_by(word, LEASE_ID, id, |arguments| caller_name(arguments, LEASE_ID))?
+                || Arguments::flag(word, FULL, full)?)
         })?;
         if arguments.next_section() {
             *more_keys = arguments.rest().len();

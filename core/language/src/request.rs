@@ -245,9 +245,7 @@ impl<'a> Request<'a> {
     ) -> Result<(), Error> {
         while let Some(word) = arguments.option_word() {
             if !own(word, arguments)? && !self.option(word, arguments)? {
-                return Err(arguments.unknown(word, |option, arguments| {
-                    Ok(own(option, arguments)? || self.option(option, arguments)?)
-                }));
+                return Err(arguments.unknown(word));
             }
         }
         Ok(())
@@ -318,7 +316,11 @@ const DEFAULT_COST: u64 = match COST.default {
 /// The values of `HOLD`: an id, and how long the hold lasts.
 #[cold]
 fn hold<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<(&'a [u8], Span), Error> {
-    Ok((lease_id(arguments)?, arguments.read(HOLD_TTL)?))
+    let hold = lease_id(arguments).and_then(|id| Ok((id, arguments.read(HOLD_TTL)?)));
+    hold.map_err(|error| match error {
+        Error::Missing(_) => Error::needs(HOLD.name, "an id and a ttl, such as HOLD request-17 1m"),
+        error => error,
+    })
 }
 
 /// The value of `BLOCK`. Zero is as long as the settings allow.

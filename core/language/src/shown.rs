@@ -1,5 +1,6 @@
 //! What errors and explanations show: a caller's words, durations, names of limits, and guesses.
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use ratelimit_core::{Kind, Name, Span};
@@ -73,16 +74,9 @@ fn calendar_unit(name: Name) -> Option<&'static str> {
 pub(crate) struct Guess<'n>(Option<&'n str>);
 
 impl<'n> Guess<'n> {
-    pub(crate) const NONE: Guess<'n> = Guess(None);
-
-    /// The known word with the least edit distance to `word`, in upper or lower case: at most 2, and less than half of its
-    /// letters.
+    /// The [nearest] known word, in upper or lower case.
     pub(crate) fn of(word: &[u8], known: impl Iterator<Item = &'n str>) -> Guess<'n> {
-        let near = known.filter_map(|known| {
-            let most = (known.len().saturating_sub(1) / 2).min(2);
-            Some((distance(word, known.as_bytes(), most)?, known))
-        });
-        Guess(near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known))
+        Guess(nearest(word, known).into_iter().next())
     }
 
     pub(crate) fn is_none(self) -> bool {
@@ -94,6 +88,18 @@ impl fmt::Display for Guess<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.map_or(Ok(()), |known| write!(f, "; did you mean {known}?"))
     }
+}
+
+/// The known words that are near to `word`, the nearest first: with an edit distance of at most 2, and less than half of their
+/// letters.
+pub(crate) fn nearest<'n>(word: &[u8], known: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
+    let near = known.filter_map(|known| {
+        let most = (known.len().saturating_sub(1) / 2).min(2);
+        Some((distance(word, known.as_bytes(), most)?, known))
+    });
+    let mut near: Vec<(usize, &str)> = near.collect();
+    near.sort_by_key(|(distance, _)| *distance);
+    near.into_iter().map(|(_, known)| known).collect()
 }
 
 /// The least number of letters to insert, delete, replace, or exchange with the next one (optimal string alignment);
@@ -121,7 +127,6 @@ fn distance(one: &[u8], other: &[u8], most: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use std::string::ToString;
-    use std::vec::Vec;
 
     use super::*;
 

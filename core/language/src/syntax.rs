@@ -54,6 +54,32 @@ pub(crate) fn shown(parts: &[Part]) -> String {
     join(parts, " ")
 }
 
+/// Shows a syntax without its options: `key max_burst count period [options]`. An only option is shown.
+pub(crate) fn brief(parts: &[Part]) -> String {
+    let options = parts.iter().filter(|part| part.is_optional).count();
+    let mut shown = Vec::new();
+    for part in parts {
+        match &part.parts[..] {
+            _ if part.is_optional && options > 1 => {
+                if !shown.iter().any(|shown| shown == "[options]") {
+                    shown.push("[options]".into());
+                }
+            }
+            [first, ..] if part.is_repeated && part.kind == Kind::All => {
+                let again = first.token.unwrap_or_default();
+                let again = if again.is_empty() {
+                    format!("{} ...", join(&part.parts, " "))
+                } else {
+                    format!("{again} ...")
+                };
+                shown.push(format!("{} [{again}]", brief(&part.parts)));
+            }
+            _ => shown.push(part.shown()),
+        }
+    }
+    shown.join(" ")
+}
+
 /// Parses a syntax. `arguments` explain its arguments.
 pub(crate) fn parse(syntax: &'static str, arguments: &'static [Argument]) -> Vec<Part> {
     let mut rest = syntax;
@@ -180,22 +206,14 @@ impl Part {
         }
     }
 
-    /// The least number of words that a call has for this part.
-    pub fn least_words(&self) -> usize {
-        let words = self.parts.iter().map(Part::least_words);
-        match self.kind {
-            _ if self.is_optional => 0,
-            Kind::All => words.sum(),
-            Kind::OneOf => words.min().unwrap_or(0),
-            _ => usize::from(self.token.is_some()) + usize::from(self.name.is_some()),
-        }
+    /// The name of its argument; `None` for a group and for a token alone.
+    pub(crate) fn argument_name(&self) -> Option<&'static str> {
+        self.name
     }
 
-    /// Whether every call has the same number of words for this part.
-    pub fn is_fixed(&self) -> bool {
-        let branch_differs = || self.parts.iter().any(|part| part.least_words() != self.least_words());
-        let is_once = !self.is_optional && !self.is_repeated;
-        is_once && self.parts.iter().all(Part::is_fixed) && !(self.kind == Kind::OneOf && branch_differs())
+    /// The values of its argument.
+    pub(crate) fn values(&self) -> Values {
+        self.argument.map_or(Values::Word, |argument| argument.values)
     }
 
     /// The name that the server shows. A group has the name of its first part.

@@ -80,6 +80,11 @@ pub fn find(name: &[u8]) -> Option<&'static dyn Zone> {
     None
 }
 
+/// The names of the IANA database.
+pub fn names() -> Vec<String> {
+    TimeZoneDatabase::bundled().available().map(|name| name.as_str().to_owned()).collect()
+}
+
 /// A hash of a name that does not depend on the case of its letters. States store it, so it must never change.
 fn hash(name: &[u8]) -> u64 {
     // The bit that distinguishes a lower case letter is set in digits and signs too.

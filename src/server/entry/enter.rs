@@ -7,8 +7,8 @@ use std::ffi::c_int;
 use std::ops::Range;
 use std::slice;
 
+use ratelimit_engine::command::told;
 use ratelimit_engine::reply::Reply;
-use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, KeyUse, Keys};
 use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 
@@ -48,7 +48,7 @@ fn run<C: Command>(ctx: *mut RedisModuleCtx, argv: &[*mut RedisModuleString], ag
                 return true;
             }
         }
-        let reply = C::run(&call).unwrap_or_else(failed::<C>);
+        let reply = C::run(&call).unwrap_or_else(|error| failed::<C>(&call, error));
         match again {
             // SAFETY: `ctx` is the context of the running command, which has sent no reply yet.
             None => unsafe { reply::send_or(ctx, reply, |wait| waiting::block(&call, run::<C>, wait)) },
@@ -66,10 +66,9 @@ fn run<C: Command>(ctx: *mut RedisModuleCtx, argv: &[*mut RedisModuleString], ag
 }
 
 #[cold]
-fn failed<C: Command>(error: Error) -> Reply {
+fn failed<C: Command>(call: &Call<'_>, error: Error) -> Reply {
     NODE.counts.errors.add_one();
-    let Documentation { prefix, name, .. } = C::DOCUMENTATION;
-    Reply::Error(error.of_command(prefix, name))
+    Reply::Error(told(call, &C::DOCUMENTATION, error))
 }
 
 /// Reports the places of the keys to the server. A cluster learns the keys of some commands in this way only.

@@ -5,7 +5,7 @@ use std::mem::zeroed;
 use std::ptr::{null, null_mut};
 
 use ratelimit_language::Keys;
-use ratelimit_language::help::Documentation;
+use ratelimit_language::help::{Documentation, Subcommand};
 use ratelimit_language::syntax::Part;
 use redis_module::raw::{
     REDISMODULE_CMD_KEY_INCOMPLETE, REDISMODULE_CMD_KEY_OW, REDISMODULE_CMD_KEY_UPDATE,
@@ -63,7 +63,7 @@ pub unsafe fn register(ctx: *mut RedisModuleCtx, command: &Entry, own_category: 
             let full = lower(&format!("{}|{}", documentation.full_name(), sub.name))?;
             let created = api!(RedisModule_GetCommand(ctx, full.as_ptr()));
             let parts = sub.parts.as_deref().unwrap_or_default();
-            document(created, documentation, sub.arity(), parts, &categories)?;
+            document(created, documentation, Subcommand::ARITY, parts, &categories)?;
         }
     }
     Some(())

@@ -35,8 +35,23 @@ pub fn queue_length(call: &Call<'_>, place: usize, queue: Queue) -> Result<u64, 
     if found == KeyType::Empty as c_int || found == wanted as c_int {
         Ok(length as u64)
     } else {
-        Err(Error::WrongType)
+        Err(Error::WrongType(type_name(found)))
     }
+}
+
+/// The type of a value that is none of this module's.
+#[cold]
+fn type_name(key_type: c_int) -> &'static str {
+    let types = [
+        (KeyType::String, "a string"),
+        (KeyType::List, "a list"),
+        (KeyType::Hash, "a hash"),
+        (KeyType::Set, "a set"),
+        (KeyType::ZSet, "a sorted set"),
+        (KeyType::Stream, "a stream"),
+    ];
+    let named = types.into_iter().find_map(|(named, name)| (named as c_int == key_type).then_some(name));
+    named.unwrap_or("a value of a module")
 }
 
 /// An open key. Dropping it closes the key.
@@ -87,8 +102,12 @@ impl<'c, 'a> Handle<'c, 'a> {
             if !module_type.is_null() && module_type == of_module() {
                 return Ok(Value::from_raw(api!(RedisModule_ModuleTypeGetValue(self.key))));
             }
-            let missing = api!(RedisModule_KeyType(self.key)) == KeyType::Empty as c_int;
-            if missing { Ok(None) } else { Err(Error::WrongType) }
+            let key_type = api!(RedisModule_KeyType(self.key));
+            if key_type == KeyType::Empty as c_int {
+                Ok(None)
+            } else {
+                Err(Error::WrongType(type_name(key_type)))
+            }
         }
     }
 

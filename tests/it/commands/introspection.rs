@@ -48,7 +48,7 @@ fn the_server_says_of_each_command_what_the_language_says() {
             let name = format!("{name}|{}", sub.name.to_lowercase());
             let info = text(con, &format!("COMMAND INFO {name}"));
             let flags = crate::docs::reference::catalog::flags(sub.flags).join(", ");
-            let start = format!("[[{name}, {}, [{flags}], {first}, {last}, {step}, ", sub.arity());
+            let start = format!("[[{name}, {}, [{flags}], {first}, {last}, {step}, ", Subcommand::ARITY);
             assert!(info.starts_with(&start), "{start}: {info}");
             let docs = fields(field(&docs, &name).expect("a subcommand"));
             let arguments = field(&docs, "arguments").map_or("[]".into(), described);

@@ -56,9 +56,12 @@ fn what_is_wrong_is_told_and_changes_nothing() {
     text(con, "RL.RPUSH list 5 a");
     let digest = text(con, "DEBUG DIGEST");
     for (line, expected) in [
-        ("RL.XADD stream 5 * a b c", "ERR wrong number of arguments for 'rl.xadd' command"),
-        ("RL.LPUSH list 5", "ERR wrong number of arguments for 'rl.lpush' command"),
-        ("RL.RPUSH list", "ERR wrong number of arguments for 'rl.rpush' command"),
+        (
+            "RL.XADD stream 5 * a b c",
+            "ERR value is missing: RL.XADD key maxlen id field value [field value ...]",
+        ),
+        ("RL.LPUSH list 5", "ERR element is missing: RL.LPUSH key maxlen element [element ...]"),
+        ("RL.RPUSH list", "ERR maxlen is missing: RL.RPUSH key maxlen element [element ...]"),
         // An id of no form; and options of XADD's, by which a caller would trim what others wait for.
         ("RL.XADD stream 5 - a b", BAD_ID),
         ("RL.XADD stream 5 5-1-1 a b", BAD_ID),
@@ -73,16 +76,19 @@ fn what_is_wrong_is_told_and_changes_nothing() {
             "ERR The ID specified in XADD is equal or smaller than the target stream top item",
         ),
         ("RL.XADD stream 5 0-0 a b", "ERR The ID specified in XADD must be greater than 0-0"),
-        ("RL.XADD list 5 * a b", WRONG_TYPE),
-        ("RL.LPUSH stream 5 a", WRONG_TYPE),
+        ("RL.XADD list 5 * a b", "WRONGTYPE the key holds a list, not a stream"),
+        ("RL.LPUSH stream 5 a", "WRONGTYPE the key holds a stream, not a list"),
         ("XADD list * a b", WRONG_TYPE),
     ] {
         assert_eq!(error(con, line), expected, "{line}");
         assert_eq!(text(con, "DEBUG DIGEST"), digest, "{line}");
     }
     text(con, "RL.GCRA limiter 1 1 1s");
-    assert_eq!(error(con, "RL.XADD limiter 5 * a b"), WRONG_TYPE);
-    assert_eq!(error(con, "RL.GCRA stream 1 1 1s"), WRONG_TYPE);
+    assert_eq!(
+        error(con, "RL.XADD limiter 5 * a b"),
+        "WRONGTYPE the key holds a value of a module, not a stream"
+    );
+    assert_eq!(error(con, "RL.GCRA stream 1 1 1s"), "WRONGTYPE the key holds a stream, not GCRA");
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub fn wrong_files() -> Vec<(Vec<u8>, usize, String)> {
         (
             b"api LIMIT GCRA 9 10 1s\n\n# a comment\napi2 LIMIT",
             4,
-            "syntax error: limiter is missing (LIMIT 1)",
+            "limiter is missing: RL.POLICY SET name [options] LIMIT limiter parameter [parameter ...] [options] [LIMIT ...] (LIMIT 1)",
         ),
         (b"api LIMIT UNIFORM 1s 100%d%x%p", 1, "syntax error near '100%d%x%p' (LIMIT 1)"),
         (many.as_bytes(), 10_001, "at most 10000 policies"),

@@ -92,7 +92,7 @@ fn ten_thousand_policies_are_stored_and_not_one_more() {
     assert_eq!(before.0, format!("[{}]", listed.join(", ")));
     // Ten thousand names are too many to guess from. A policy in place of the key is still found.
     assert_eq!(error(con, "RL.ASK key policy-00000"), "ERR no such policy 'policy-00000'");
-    let swapped = "; 'policy-9999' is one: the key comes before the policy";
+    let swapped = "; the key comes first, and 'policy-9999' is a policy";
     assert_eq!(error(con, "RL.ASK policy-9999 key"), format!("ERR no such policy 'key'{swapped}"));
     // A new version needs no room, and a deletion makes some.
     assert_eq!(set(con, "policy-0499 LIMIT GCRA 9 10 1s"), 2);

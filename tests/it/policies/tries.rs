@@ -54,7 +54,7 @@ fn a_replay_replies_in_both_protocols_and_changes_nothing() {
     assert_eq!((text(con, "DEBUG DIGEST"), kept(con)), (before, 1000));
     assert_eq!(
         error(con, "RL.POLICY TRY api LIMIT GCRA"),
-        "ERR syntax error: max_burst is missing (LIMIT 1)"
+        "ERR max_burst is missing: RL.POLICY TRY name [options] LIMIT GCRA max_burst count period [options] [LIMIT ...] (LIMIT 1)"
     );
 }
 

@@ -68,7 +68,7 @@ fn effects_of_other_versions_kinds_and_lengths_are_errors() {
         assert_eq!(dump_bytes(con, "key"), before);
     }
     let odd = call_bytes(con, &[b"RL.APPLY", b"key", b"x", b"other"]).unwrap_err();
-    assert_eq!(error_line(&odd), "ERR wrong number of arguments for 'rl.apply' command");
+    assert_eq!(error_line(&odd), "ERR payload is missing: RL.APPLY key payload [key payload ...]");
     call_bytes(con, &[b"RL.APPLY", b"key", &whole(1, b"")]).unwrap();
     assert!(text(con, "RL.INFO key").contains("theoretical_arrival_us, 4102444802666666"));
     // Kind 0 says that the key is gone, of whatever type it is.

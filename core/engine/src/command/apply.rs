@@ -20,7 +20,7 @@ impl Command for Apply {
 
     fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         if call.len().is_multiple_of(2) {
-            return Err(Error::Arity);
+            return Err(Error::absent("payload"));
         }
         let payloads: Vec<Payload<'_>> =
             call.arguments(2).step_by(2).map(Payload::parse).collect::<Result<_, _>>()?;

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use ratelimit_language::Error;
 use ratelimit_language::help::Documentation;
+use ratelimit_language::{Error, MOST_WORDS, PolicyCall, Purpose, WrongCall};
 
 use crate::host::Host;
 use crate::reply::Reply;
@@ -19,4 +19,16 @@ pub trait Command {
     fn keys<H: Host>(call: &H) -> [Range<usize>; 2] {
         [call.counted_keys(), 0..0]
     }
+}
+
+/// The error that a call replies.
+#[cold]
+pub fn told(call: &impl Host, command: &Documentation, error: Error) -> Error {
+    let words: Vec<&[u8]> = call.arguments(1).take(MOST_WORDS + 1).collect();
+    let bounds = call.node().settings.bounds();
+    let asks = |name: &[u8], asked: &PolicyCall<'_>, purpose: Purpose| {
+        let stored = call.node().policies().get(name);
+        stored.is_some_and(|stored| stored.policy.parts(name, asked, purpose).is_ok())
+    };
+    ratelimit_language::told(error, &WrongCall { command, words: &words, bounds, asks: &asks })
 }

@@ -1,4 +1,4 @@
-//! `RL.EXPLAIN command key ...`: says in sentences what a call would return, and why.
+//! `RL.EXPLAIN command key ...`: says in sentences what a call would return, and why. `RL.EXPLAIN key` describes a key.
 //!
 //! It plans what the command would do (`plan/`), and renders the plan and what the limits hold. It changes nothing. The sentences are
 //! in `ratelimit-language`.
@@ -8,14 +8,15 @@ use std::ops::Range;
 use ratelimit_core::hold::{charged, has_room};
 use ratelimit_core::{Answer, Ask, Joint, Limiter, Manner, Period, Place, Span, Time, Verdict, with_limiter};
 use ratelimit_language::docs;
-use ratelimit_language::help::{Documentation, OWN_PREFIX};
+use ratelimit_language::help::Documentation;
 use ratelimit_language::{
-    CATALOG, Decision, Error, Line, Purpose, Request, Row, Seen, SketchCall, Wait, find, option_of,
-    own_words, shown, sketch, sketch_words, without_prefix, words_of_limits,
+    CATALOG, Decision, Error, Line, Purpose, Request, Row, Seen, SketchCall, Wait, explained, find,
+    option_of, own_words, shown, sketch, sketch_words, words_of_limits,
 };
 
 use super::ask::{policy, with_limits};
 use super::entry::Command;
+use super::holding::{holding, nothing};
 use super::multi::{FIRST, parse};
 use super::sketch::cells;
 use super::{Ask as AskCommand, Multi};
@@ -34,30 +35,32 @@ impl Command for Explain {
 
     fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let call = &call.inner();
-        let (explained, name) = Explained::of(call)?;
-        let lines = match explained {
+        match Explained::of(call)? {
+            Explained::Key => holding(call, 0),
             Explained::Limiter(row) => own(call, row),
             Explained::Sketch => item(call),
             Explained::Multi => multi(call),
             Explained::Ask => ask(call),
-        };
-        lines.map(Reply::Lines).map_err(|error| error.of_command(OWN_PREFIX, name))
+        }
+        .map(Reply::Lines)
     }
 
     fn keys<H: Host>(call: &H) -> [Range<usize>; 2] {
         let inner = &call.inner();
         let keys = match Explained::of(inner) {
-            Ok((Explained::Limiter(_) | Explained::Sketch, _)) => [1..2, 0..0],
-            Ok((Explained::Multi, _)) => Multi::keys(inner),
-            Ok((Explained::Ask, _)) => AskCommand::keys(inner),
+            Ok(Explained::Key) => [0..1, 0..0],
+            Ok(Explained::Limiter(_) | Explained::Sketch) => [1..2, 0..0],
+            Ok(Explained::Multi) => Multi::keys(inner),
+            Ok(Explained::Ask) => AskCommand::keys(inner),
             Err(_) => [0..0, 0..0],
         };
         keys.map(|places| places.start + 1..places.end + 1)
     }
 }
 
-/// A command that is explained.
+/// What is explained: a call of a command, or what a key holds.
 enum Explained {
+    Key,
     Limiter(&'static Row),
     Sketch,
     Multi,
@@ -65,24 +68,29 @@ enum Explained {
 }
 
 impl Explained {
-    /// The command of the inner call, and its name without the prefix.
-    fn of(call: &impl Host) -> Result<(Explained, &'static str), Error> {
-        let word = call.arguments(0).next().ok_or(Error::Arity)?;
-        let name = without_prefix(word).unwrap_or(word);
-        let is = |command: &str| name.eq_ignore_ascii_case(command.as_bytes());
-        if let Some(row) = find(name) {
-            Ok((Explained::Limiter(row), row.name()))
-        } else if is(SketchCall::NAME) {
-            Ok((Explained::Sketch, SketchCall::NAME))
-        } else if is(docs::MULTI.name) {
-            Ok((Explained::Multi, docs::MULTI.name))
-        } else if is(docs::ASK.name) {
-            Ok((Explained::Ask, docs::ASK.name))
-        } else {
+    /// The command of the inner call. A word alone that is no command's name is a key.
+    fn of(call: &impl Host) -> Result<Explained, Error> {
+        let word = call.word(0)?;
+        let Some(command) = explained(word) else {
+            let is_command = docs::find(word).is_some_and(|command| command.is_named(word));
+            if call.len() == 1 && !is_command {
+                return Ok(Explained::Key);
+            }
+            if let Some(command) = call.arguments(1).next().and_then(explained) {
+                let (name, key) = (command.name, shown(word));
+                let why = format!("the command comes first: RL.EXPLAIN {name} {key} ...");
+                return Err(Error::near_because(word, &why));
+            }
             let names = CATALOG.iter().map(Row::name).collect::<Vec<_>>().join(", ");
             let why = format!("RL.EXPLAIN explains RL.MULTI, RL.ASK, RL.SKETCH and the limiters: {names}");
-            Err(Error::near_because(word, &why))
-        }
+            return Err(Error::near_because(word, &why));
+        };
+        Ok(match find(command.name.as_bytes()) {
+            Some(row) => Explained::Limiter(row),
+            None if command.name == SketchCall::NAME => Explained::Sketch,
+            None if command.name == docs::MULTI.name => Explained::Multi,
+            None => Explained::Ask,
+        })
     }
 }
 
@@ -109,7 +117,8 @@ fn own(call: &impl Host, row: &Row) -> Result<Vec<String>, Error> {
             waiting: call.waiting_for(1, own.name()),
             strike: None,
         };
-        Ok(vec![decision.to_string(), line.to_string()])
+        let missing = if key.is_missing() { &[key_at(call, 1)][..] } else { &[] };
+        Ok(vec![verdict(decision, missing), line.to_string()])
     })
 }
 
@@ -239,7 +248,8 @@ fn item(call: &impl Host) -> Result<Vec<String>, Error> {
     };
     let refused = || refusal((1, answer.gauge.limit), *cost, answer, Verdict::ADMIT, false);
     let decision = admission(answer.verdict).unwrap_or_else(refused);
-    Ok(vec![decision.to_string(), line.to_string()])
+    let missing = if key.is_missing() { &[key_at(call, 1)][..] } else { &[] };
+    Ok(vec![verdict(decision, missing), line.to_string()])
 }
 
 /// Explains `RL.MULTI`.
@@ -248,7 +258,7 @@ fn multi(call: &impl Host) -> Result<Vec<String>, Error> {
     let words = call.parse(FIRST + keys.count().., |arguments| Ok(words_of_limits(arguments)))?;
     let several = Several::of(keys, &arguments);
     let (decision, mut lines) = decide_all(&several, arguments.hold, arguments.block, &words)?;
-    lines.insert(0, decision.to_string());
+    lines.insert(0, decision);
     Ok(lines)
 }
 
@@ -270,7 +280,7 @@ fn decide_all<H: Host>(
     hold: Option<(&[u8], Span)>,
     block: Option<Period>,
     words: &[String],
-) -> Result<(Decision, Vec<String>), Error> {
+) -> Result<(String, Vec<String>), Error> {
     let call = several.keys.call;
     let at = several.at.unwrap_or_else(|| call.clock());
     let hold = hold.map(|hold| call.hold(hold));
@@ -281,8 +291,12 @@ fn decide_all<H: Host>(
     let AllPlan { mut joint, is_held, is_admitted, wait } = plan;
     let mut seen: Vec<Option<Seen>> = joint.pairs().map(|_| None).collect();
     let mut callers = vec![0; seen.len()];
+    let mut missing = Vec::new();
     for place in 0..several.keys.count() {
         keys.with(place, |key| {
+            if key.is_missing() {
+                missing.push(key_at(call, several.keys.place(place)));
+            }
             joint.peek(place, key);
             let charged = charged(key, at);
             let pairs = joint.pairs().enumerate().zip(seen.iter_mut().zip(&mut callers));
@@ -330,7 +344,8 @@ fn decide_all<H: Host>(
         lines.push(line.to_string());
     }
     let decided = || decision_of(several, &mut joint, &before, &callers, (is_held, is_admitted));
-    Ok((waits.or_else(decided).ok_or(Error::Internal)?, lines))
+    let decision = waits.or_else(decided).ok_or(Error::Internal)?;
+    Ok((verdict(decision, &missing), lines))
 }
 
 /// The decision on a request whose pairs were looked at, and `before` any strike. `callers` come before each pair. `None` never
@@ -365,6 +380,19 @@ fn decision_of(
             refusal((limit, most), part.cost, answer, before.verdict, part.is_penalty())
         }
     })
+}
+
+/// The first text: the decision, and the keys that store nothing, whose names may be wrong.
+fn verdict(decision: Decision, missing: &[&[u8]]) -> String {
+    match missing {
+        [] => decision.to_string(),
+        [only] => format!("{decision}; {}", nothing(only)),
+        [first, others @ ..] => {
+            let (first, others) = (shown(first), others.len());
+            let keys = if others == 1 { "1 other key" } else { &format!("{others} other keys") };
+            format!("{decision}; nothing is stored at {first} and {keys}: are the names right?")
+        }
+    }
 }
 
 /// The key at this place.

@@ -22,7 +22,7 @@ impl Command for Help {
                     .ok_or_else(|| Error::near_because(name, "RL.HELP lists the commands"))?;
                 Ok(Reply::Lines(command.explained()))
             }
-            _ => Err(Error::Arity),
+            (_, Some(word)) => Err(Error::near(word)),
         }
     }
 }

@@ -39,7 +39,8 @@ impl Command for Info {
         }
         fields.extend(shared(call)?);
         if let Some(most) = most_leases {
-            fields.push(("leases".into(), FieldValue::Maps(leases(call, most)?)));
+            let leases = leases(call, 1, most)?.into_iter().map(Lease::fields);
+            fields.push(("leases".into(), FieldValue::Maps(leases.collect())));
         }
         // -1 as in `PEXPIRETIME`: the key does not expire, for example after `PERSIST`.
         let expires = key.expiry.map_or(-1, u64::cast_signed);
@@ -62,34 +63,38 @@ fn missing(call: &impl Host) -> Result<Reply, Error> {
 
 /// The fields of the tenants that share the key; none if there are no tenants.
 fn shared(call: &impl Host) -> Result<Fields, Error> {
-    let (tenants, count) = tenants(call)?;
+    let (tenants, count) = tenants(call, 1)?;
     if tenants.is_empty() {
         return Ok(Fields::new());
     }
+    let tenants = tenants.into_iter().map(|(name, tenant)| tenant.fields(name)).collect();
     Ok(vec![
         ("tenants".into(), FieldValue::Maps(tenants)),
         ("tenants_count".into(), number(Figure::Count(count))),
     ])
 }
 
+/// Tenants with their names.
+pub(super) type Tenants = Vec<(Vec<u8>, Tenant)>;
+
 /// What a tenant holds, and who waits for it.
 #[derive(Default)]
-struct Tenant {
-    weight: u32,
-    held: u64,
-    waiting: usize,
+pub(super) struct Tenant {
+    pub(super) weight: u32,
+    pub(super) held: u64,
+    pub(super) waiting: usize,
     /// Whether it waits or is hungry.
     is_in_line: bool,
 }
 
 /// Lists tenants that hold leases of the key, wait or are hungry, and counts all of them. Those that hold most for their weight
 /// come first.
-fn tenants(call: &impl Host) -> Result<(Vec<Fields>, u64), Error> {
+pub(super) fn tenants(call: &impl Host, place: usize) -> Result<(Tenants, u64), Error> {
     let mut tenants: BTreeMap<Vec<u8>, Tenant> = BTreeMap::new();
-    let (in_line, _) = call.count_tenants(1);
+    let (in_line, _) = call.count_tenants(place);
     // They come first, so of more no others are shown.
     let most = if in_line > MOST_IN_ORDER { MOST_TENANTS } else { MOST_IN_ORDER };
-    for waiting in call.tenants(1, most) {
+    for waiting in call.tenants(place, most) {
         let tenant = tenants.entry(waiting.name).or_default();
         tenant.weight = waiting.weight;
         tenant.waiting += waiting.callers;
@@ -98,10 +103,10 @@ fn tenants(call: &impl Host) -> Result<(Vec<Fields>, u64), Error> {
     // Up to this many are all here, each once, in however many lines it is.
     let (now, mut count) =
         (call.clock(), if in_line <= MOST_IN_ORDER { tenants.len() } else { in_line } as u64);
-    let key = Key::open(call, 1, Access::Read)?;
+    let key = Key::open(call, place, Access::Read)?;
     if let Some(stored) = key.state::<Leases>(Length::NONE) {
         when_decided(&Concurrent::READER, stored, now, |stored, now, _| {
-            call.follow(1, Name::of::<Leases>(Length::NONE), Some((stored, now)));
+            call.follow(place, Name::of::<Leases>(Length::NONE), Some((stored, now)));
             for (name, tenant) in &mut tenants {
                 tenant.held = stored.share(name, now).held;
             }
@@ -109,7 +114,7 @@ fn tenants(call: &impl Host) -> Result<(Vec<Fields>, u64), Error> {
             let both = if in_line <= MOST_IN_ORDER {
                 tenants.values().filter(|tenant| tenant.held > 0).count()
             } else {
-                call.count_tenants(1).1
+                call.count_tenants(place).1
             };
             count = (stored.holders(now) + u64::from(unnamed.is_some()) + count).saturating_sub(both as u64);
             let holders = stored.some_shares(now, MOST_IN_ORDER, MOST_TENANTS).into_iter().chain(unnamed);
@@ -124,7 +129,7 @@ fn tenants(call: &impl Host) -> Result<(Vec<Fields>, u64), Error> {
     if tenants.last_key_value().is_none_or(|(name, _)| name.is_empty()) {
         return Ok((Vec::new(), 0));
     }
-    let mut tenants: Vec<(Vec<u8>, Tenant)> = tenants.into_iter().collect();
+    let mut tenants: Tenants = tenants.into_iter().collect();
     let share = |tenant: &Tenant| Share { held: tenant.held, weight: tenant.weight };
     let is_first = |tenant: &Tenant| tenant.is_in_line && count > MOST_IN_ORDER as u64;
     // The sort is stable, so equals stay in the order of their names.
@@ -134,9 +139,9 @@ fn tenants(call: &impl Host) -> Result<(Vec<Fields>, u64), Error> {
     for (name, tenant) in
         tenants.iter_mut().filter(|(_, tenant)| !tenant.is_in_line && in_line > MOST_IN_ORDER)
     {
-        tenant.waiting = call.waiting_of(1, name);
+        tenant.waiting = call.waiting_of(place, name);
     }
-    Ok((tenants.into_iter().map(|(name, tenant)| tenant.fields(name)).collect(), count))
+    Ok((tenants, count))
 }
 
 impl Tenant {
@@ -150,35 +155,53 @@ impl Tenant {
     }
 }
 
+/// A lease that is held.
+pub(super) struct Lease {
+    pub(super) id: Vec<u8>,
+    pub(super) cost: u64,
+    pub(super) left: Span,
+    fence: Option<u64>,
+    pub(super) is_shadow: bool,
+}
+
 /// Lists the leases of the key's limit and of its shadow, at most `most`. Those that end first come first.
-fn leases(call: &impl Host, most: usize) -> Result<Vec<Fields>, Error> {
+pub(super) fn leases(call: &impl Host, place: usize, most: usize) -> Result<Vec<Lease>, Error> {
     let now = call.clock();
-    let key = Key::open(call, 1, Access::Read)?;
+    let key = Key::open(call, place, Access::Read)?;
     let mut leases = Vec::new();
     for table in [Length::NONE, Length::NONE.in_shadow()] {
         let Some(stored) = key.state::<Leases>(table) else { continue };
         when_decided(&Concurrent::READER, stored, now, |stored, now, lag| {
-            leases.extend(stored.soonest(now, most).map(|(id, held)| {
-                let left = held.left.plus(lag);
-                let mut fields: Fields = vec![
-                    ("id".into(), FieldValue::Bytes(id.to_vec())),
-                    ("cost".into(), number(Figure::Count(held.cost))),
-                    ("left_ms".into(), number(Figure::Length(left))),
-                ];
-                if let Some(token) = stored.token(id) {
-                    fields.push(("fence".into(), token.into()));
-                }
-                if table.is_shadow() {
-                    fields.push(("shadow".into(), FieldValue::Integer(1)));
-                }
-                (left, fields)
+            leases.extend(stored.soonest(now, most).map(|(id, held)| Lease {
+                id: id.to_vec(),
+                cost: held.cost,
+                left: held.left.plus(lag),
+                fence: stored.token(id),
+                is_shadow: table.is_shadow(),
             }));
         });
     }
     // Each table is in order already, and the sort is stable.
-    leases.sort_by_key(|(left, _)| *left);
+    leases.sort_by_key(|lease| lease.left);
     leases.truncate(most);
-    Ok(leases.into_iter().map(|(_, fields)| fields).collect())
+    Ok(leases)
+}
+
+impl Lease {
+    fn fields(self) -> Fields {
+        let mut fields: Fields = vec![
+            ("id".into(), FieldValue::Bytes(self.id)),
+            ("cost".into(), number(Figure::Count(self.cost))),
+            ("left_ms".into(), number(Figure::Length(self.left))),
+        ];
+        if let Some(token) = self.fence {
+            fields.push(("fence".into(), token.into()));
+        }
+        if self.is_shadow {
+            fields.push(("shadow".into(), FieldValue::Integer(1)));
+        }
+        fields
+    }
 }
 
 /// The fields of a value or a limit: its name, then its figures.

@@ -5,6 +5,7 @@ mod ask;
 mod entry;
 mod explain;
 mod help;
+mod holding;
 mod info;
 mod lease;
 mod limit;
@@ -20,7 +21,7 @@ mod top;
 
 pub use apply::Apply;
 pub use ask::{Ask, AskPeek, AskRefund, AskSettle};
-pub use entry::Command;
+pub use entry::{Command, told};
 pub use explain::Explain;
 pub use help::Help;
 pub use info::Info;

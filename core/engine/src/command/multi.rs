@@ -7,7 +7,7 @@
 use ratelimit_core::{Answer, Joint};
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
-use ratelimit_language::vocabulary::NUMKEYS;
+use ratelimit_language::vocabulary::{KEY, NUMKEYS};
 use ratelimit_language::{Error, MultiCall, Purpose, miscounted, multi};
 
 use super::entry::Command;
@@ -72,11 +72,11 @@ fn parse_counted<H: Host>(call: &H, purpose: Purpose) -> Result<(SeveralKeys<'_,
     Ok((keys, arguments))
 }
 
-/// Returns the keys, after two checks: all differ, and an argument follows the last one.
+/// Returns the keys, after two checks: all are there, and all differ.
 pub(super) fn keys<H: Host>(call: &H) -> Result<SeveralKeys<'_, H>, Error> {
     let count: usize = call.parse(NUMBER..FIRST, |arguments| arguments.read(NUMKEYS))?;
-    if call.len() <= FIRST + count {
-        return Err(Error::Arity);
+    if call.len() < FIRST + count {
+        return Err(Error::absent(KEY.name));
     }
     SeveralKeys::new(call, [FIRST..FIRST + count, 0..0])
 }

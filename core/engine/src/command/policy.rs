@@ -1,6 +1,6 @@
 //! `RL.POLICY SET | GET | DEL | LIST | STATS | TRY | LOAD | SAVE | HELP`: policies. `RL.POLICY APPLY` brings the changes of another node.
 //!
-//! The host checks the number of arguments of each subcommand.
+//! The host checks the names of the subcommands.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,6 +24,16 @@ impl Command for Policy {
     fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let word = call.arguments(1).next().ok_or(Error::Arity)?;
         let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        let words = if ["GET", "DEL", "STATS"].into_iter().any(is) {
+            3
+        } else if ["LIST", "LOAD", "SAVE", "HELP"].into_iter().any(is) {
+            2
+        } else {
+            usize::MAX
+        };
+        if let Some(word) = call.arguments(words).next() {
+            return Err(Error::near(word));
+        }
         if is("SET") {
             store(call)
         } else if is("GET") {

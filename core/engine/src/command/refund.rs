@@ -1,9 +1,9 @@
 //! `RL.REFUND key LIMITER <parameters> [COST cost] [AT at]`: gives a charged cost back to a limit.
 
-use ratelimit_core::{Answer, Ask, Capabilities, Limiter, Manner, Time, Verdict, with_limiter};
+use ratelimit_core::{Answer, Ask, Limiter, Manner, Time, Verdict, with_limiter};
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
-use ratelimit_language::{Error, Request, named};
+use ratelimit_language::{Error, NamedCall};
 
 use super::entry::Command;
 use crate::host::Host;
@@ -18,14 +18,8 @@ impl Command for Refund {
     const DOCUMENTATION: Documentation = docs::REFUND;
 
     fn run<H: Host>(call: &H) -> Result<Reply, Error> {
-        let mut request = Request::default();
-        let (row, limiter) = call.parse(2.., |arguments| named(arguments, &mut request))?;
-        request.check(Capabilities::NONE)?;
+        let NamedCall { limiter, request } = call.parse(2.., ratelimit_language::refund)?;
         with_limiter!(&limiter, limiter => {
-            let capabilities = limiter.capabilities();
-            if !capabilities.refund {
-                return Err(row.lacks(capabilities));
-            }
             let answer = match request.cost() {
                 0 => peek(call, limiter, 0, request.at)?,
                 cost => refund(call, limiter, cost, request.at)?,

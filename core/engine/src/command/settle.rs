@@ -6,8 +6,7 @@ use ratelimit_core::state::Tenant;
 use ratelimit_core::{Ask, Limiter, Time, with_limiter};
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
-use ratelimit_language::vocabulary::SETTLED;
-use ratelimit_language::{Error, Purpose, Request, lease_id, multi, named};
+use ratelimit_language::{Error, NamedCall, Purpose, lease_id, multi};
 
 use super::entry::Command;
 use super::multi::{FIRST, answers, keys};
@@ -27,16 +26,8 @@ impl Command for Settle {
     const DOCUMENTATION: Documentation = docs::SETTLE;
 
     fn run<H: Host>(call: &H) -> Result<Reply, Error> {
-        let mut request = Request::default();
-        let (id, (row, limiter)) =
-            call.parse(2.., |arguments| Ok((lease_id(arguments)?, named(arguments, &mut request)?)))?;
-        request.check_settlement()?;
+        let (id, NamedCall { limiter, request }, actual) = call.parse(2.., ratelimit_language::settle)?;
         with_limiter!(&limiter, limiter => {
-            let capabilities = limiter.capabilities();
-            if !capabilities.hold {
-                return Err(row.lacks(capabilities));
-            }
-            let actual = request.own_cost().ok_or_else(|| Error::absent(SETTLED.name))?;
             settle(call, limiter, id, actual, request.at, request.tenant())
         })
     }

@@ -47,15 +47,10 @@ fn take(call: &impl Host, sketching: &SketchCall<'_>) -> Result<Answer, Error> {
 }
 
 /// The answer that a request would get. It changes nothing.
-fn look(call: &impl Host, sketching: &SketchCall<'_>) -> Result<Answer, Error> {
+pub(super) fn look(call: &impl Host, sketching: &SketchCall<'_>) -> Result<Answer, Error> {
     let SketchCall { item, sketch, cost, at, .. } = sketching;
     let key = Key::open(call, 1, Access::Read)?;
     Ok(sketch.peek(cells(&key, sketching)?, item, *cost, at.unwrap_or_else(|| call.clock())))
-}
-
-/// `RL.PEEK key SKETCH item max_burst count period [options]`
-pub(super) fn peek(call: &impl Host) -> Result<Reply, Error> {
-    look(call, &call.parse(3.., sketch)?).map(Reply::Answer)
 }
 
 /// The cells of a key; `None` if it is missing. A sketch of another shape than the call's is an error.

@@ -14,6 +14,8 @@ type Figures = Vec<(&'static str, Figure)>;
 pub struct Description {
     pub name: Name,
     pub figures: Figures,
+    /// When it is fully reset; `None` of a value that is no limit.
+    pub until: Option<Time>,
 }
 
 /// A key: its value, and each limit if the value is a set.
@@ -34,9 +36,10 @@ pub fn describe(call: &impl Host, place: usize, now: Time) -> Result<Option<KeyD
     let limits = key.slot.set().into_iter().flat_map(LimitSet::limits).map(|limit| Description {
         name: limit.name,
         figures: with_kept!(&limit.state, state => self::figures(state.as_ref(), now)),
+        until: Some(limit.until()),
     });
     Ok(Some(KeyDescription {
-        value: Description { name, figures },
+        value: Description { name, figures, until: value.lone_limit().map(|(_, until)| until) },
         limits: limits.collect(),
         expiry: key.slot.expiry(),
     }))

@@ -127,6 +127,10 @@ impl<O: Slot> Key<O> {
         }
     }
 
+    pub fn is_missing(&self) -> bool {
+        self.slot.value().is_none()
+    }
+
     /// Returns the state of this type that has the key to itself; `None` if the key is missing.
     pub fn lone<S: State>(&self) -> Result<Option<&S>, Error> {
         match self.slot.value().map(Value::state::<S>) {

@@ -12,7 +12,7 @@ use super::call::Call;
 use super::server::own;
 use super::state::{Effect, Memory, Role, Waiter};
 use super::table::{Entry, find};
-use crate::command::{Apply, Command, Policy};
+use crate::command::{Apply, Command, Policy, told};
 use crate::node::Node;
 use crate::policies;
 use crate::reply::Reply;
@@ -48,9 +48,10 @@ impl Memory {
     }
 
     fn run(&self, command: &Entry, words: &[&[u8]], again: Option<(Caller, Turn)>) -> Reply {
-        (command.run)(&Call::new(self, words, again)).unwrap_or_else(|error| {
+        let call = Call::new(self, words, again);
+        (command.run)(&call).unwrap_or_else(|error| {
             self.node.counts.errors.add_one();
-            Reply::Error(named(error, command))
+            Reply::Error(told(&call, &command.documentation, error))
         })
     }
 
@@ -166,10 +167,6 @@ impl Clients for Memory {
         let mut keys = self.keys.borrow_mut();
         look(keys.get_mut::<WaitedKey>(key).and_then(|stored| stored.value.as_mut()))
     }
-}
-
-fn named(error: Error, command: &Entry) -> Error {
-    error.of_command(command.documentation.prefix, command.documentation.name)
 }
 
 /// A server's error for a command that it does not have, with the first words after it.

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use ratelimit_language::Error;
-use ratelimit_language::help::{Documentation, Subcommand};
+use ratelimit_language::help::Documentation;
 
 use super::call::Call;
 use crate::command::Command;
@@ -11,34 +11,25 @@ use crate::reply::Reply;
 
 pub(super) struct Entry {
     pub(super) documentation: Documentation,
-    /// As [`Documentation::arity`], which parses the syntax.
-    pub(super) arity: i32,
+    /// The least number of words: see [`Documentation::arity`], which parses the syntax.
+    least: usize,
     pub(super) run: fn(&Call<'_>) -> Result<Reply, Error>,
 }
 
 impl Entry {
     fn of<C: Command>() -> Entry {
-        Entry { documentation: C::DOCUMENTATION, arity: C::DOCUMENTATION.arity(), run: run::<C> }
+        let least = C::DOCUMENTATION.arity().unsigned_abs() as usize;
+        Entry { documentation: C::DOCUMENTATION, least, run: run::<C> }
     }
 }
 
 impl Entry {
-    /// Checks the number of words of a call, as a server does before it runs a command or a subcommand.
+    /// Checks the number of words of a call, as a server does before it runs a command.
     pub(super) fn check_arity(&self, words: &[&[u8]]) -> Result<(), Error> {
-        let Documentation { prefix, name, .. } = self.documentation;
-        let named = |sub: &Subcommand| {
-            words.get(1).is_some_and(|word| word.eq_ignore_ascii_case(sub.name.as_bytes()))
-        };
-        let sub = self.documentation.subcommands().find(named);
-        let arity = sub.as_ref().map_or(self.arity, Subcommand::arity);
-        let count = i32::try_from(words.len()).unwrap_or(i32::MAX);
-        if if arity < 0 { count >= -arity } else { count == arity } {
+        if words.len() >= self.least {
             return Ok(());
         }
-        Err(match sub {
-            Some(sub) => Error::Arity.of_command(prefix, &format!("{name}|{}", sub.name)),
-            None => Error::Arity.of_command(prefix, name),
-        })
+        Err(Error::Arity.of_command(self.documentation.prefix, self.documentation.name))
     }
 }
 

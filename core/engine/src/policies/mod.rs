@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ratelimit_core::MAX_COUNT;
-use ratelimit_language::{Arguments, Bounds, Error, Policy, policy_name};
+use ratelimit_language::docs;
+use ratelimit_language::{Arguments, Bounds, Error, Policy, WrongCall, policy_name, told};
 
 pub use counted::{CountedPolicy, LimitCounts};
 pub use effect::{Decoded, Effect, begun, decode, encode};
@@ -130,9 +131,7 @@ impl Policies {
         if words.is_empty() {
             return Ok(());
         }
-        let mut arguments = Arguments::new(&words, bounds);
-        let name = policy_name(&mut arguments)?;
-        let (version, policy) = Policy::parse(&mut arguments)?;
+        let (name, (version, policy)) = parse(&words, bounds)?;
         if self.by_name.contains_key(name) {
             return Err(Error::invalid(format_args!("policy '{name}' is given twice")));
         }
@@ -200,4 +199,14 @@ impl Policies {
     pub fn digest(&self) -> u64 {
         self.by_name.iter().fold(0, |sum: u64, (name, stored)| sum.wrapping_add(stored.digest(name)))
     }
+}
+
+/// Reads a line of a file: the words after `RL.POLICY SET`.
+fn parse<'a>(words: &[&'a [u8]], bounds: Bounds) -> Result<(&'a str, (Option<u64>, Policy)), Error> {
+    let mut arguments = Arguments::new(words, bounds);
+    let parsed = policy_name(&mut arguments).and_then(|name| Ok((name, Policy::parse(&mut arguments)?)));
+    parsed.map_err(|error| {
+        let words = [&[&b"SET"[..]], words].concat();
+        told(error, &WrongCall { command: &docs::POLICY, words: &words, bounds, asks: &|_, _, _| false })
+    })
 }

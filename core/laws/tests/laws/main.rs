@@ -40,6 +40,7 @@ mod every_form;
 mod every_order;
 mod fair;
 mod floating_point;
+mod guesses;
 mod histories;
 mod holds;
 mod laws;

@@ -1,0 +1,369 @@
+//! What the caller of a wrong call may have meant: the call with one change, if that is right.
+//!
+//! The word at which the parser stopped is replaced by words that people mean by such a word. Each of these calls is parsed, and the
+//! first that is right is proposed. So what is proposed parses, in whatever command the word stands.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::arguments::{Arguments, is, without_prefix};
+use crate::calls::OUTCOMES;
+use crate::check::{WrongCall, check};
+use crate::docs;
+use crate::help::Documentation;
+use crate::keys::Keys;
+use crate::number::{DAY, Duration, SECOND, duration, integer};
+use crate::shown::nearest;
+use crate::vocabulary::{
+    AT, BLOCK, COST, COUNT, HOLDERS, LAST, LEASE_ID, OF, PREVIOUS, RESET, SHADOW, TENANT, TRIED_KEY, TZ,
+    UNITS, option_names,
+};
+
+/// The most changes of a call that are tried.
+const MOST_TRIED: usize = 32;
+/// The longest word that is changed or shown, and the longest call.
+const LONGEST: usize = 64;
+const LONGEST_CALL: usize = 160;
+/// Shorter names of zones are all near to one another.
+#[cfg(feature = "zones")]
+const SHORTEST_ZONE: usize = 5;
+
+/// Other words for options.
+const MEANT: [(&str, &str); 19] = [
+    ("QUANTITY", COST.name),
+    ("AMOUNT", COST.name),
+    ("TOKENS", COST.name),
+    ("UNITS", COST.name),
+    ("POINTS", COST.name),
+    ("HITS", COST.name),
+    ("N", COST.name),
+    ("WAIT", BLOCK.name),
+    ("TIMEOUT", BLOCK.name),
+    ("TIMEZONE", TZ.name),
+    ("ZONE", TZ.name),
+    ("NOW", AT.name),
+    ("TIME", AT.name),
+    ("TIMESTAMP", AT.name),
+    ("DRYRUN", SHADOW.name),
+    ("USER", TENANT.name),
+    ("FAIL", "DROP"),
+    ("ERROR", "DROP"),
+    ("SUCCESS", "OK"),
+];
+
+/// Other words for units of a calendar.
+const UNITS_MEANT: [(&str, &str); 8] = [
+    ("HOURLY", "HOUR"),
+    ("DAILY", "DAY"),
+    ("WEEKLY", "WEEK"),
+    ("MONTHLY", "MONTH"),
+    ("MO", "MONTH"),
+    ("QUARTERLY", "QUARTER"),
+    ("YEARLY", "YEAR"),
+    ("ANNUAL", "YEAR"),
+];
+
+/// Several units of a calendar that are one other unit.
+const LONGER_UNITS: [(&str, &str, &str); 4] =
+    [("24", "HOUR", "DAY"), ("7", "DAY", "WEEK"), ("3", "MONTH", "QUARTER"), ("12", "MONTH", "YEAR")];
+
+/// Units of durations, and other words for them.
+const DURATIONS: [(&str, &[&str]); 6] = [
+    ("ms", &["ms", "msec", "msecs", "millis", "millisecond", "milliseconds"]),
+    ("s", &["s", "sec", "secs", "second", "seconds"]),
+    ("m", &["m", "min", "mins", "minute", "minutes"]),
+    ("h", &["h", "hr", "hrs", "hour", "hours"]),
+    ("d", &["d", "day", "days"]),
+    ("w", &["w", "week", "weeks"]),
+];
+
+/// Limiters of a limit and a window.
+const WINDOWS: [&str; 3] = ["FIXEDWINDOW", "SLIDINGWINDOW", "SLIDINGLOG"];
+const CALENDAR: &str = "CALENDAR";
+
+/// The change of a wrong call that makes it right, as a text that follows its error.
+pub(crate) fn guess(call: &WrongCall<'_>) -> Option<String> {
+    let mut arguments = Arguments::new(call.words, call.bounds);
+    check(call.command, &mut arguments, call.asks).err()?;
+    // The last word that was read.
+    let at = call.words.len().checked_sub(arguments.rest().len())?.checked_sub(1)?;
+    let mut changes = Changes { call, at, found: Vec::new() };
+    changes.look();
+    let is_right = |change: &Change<'_>| {
+        let words: Vec<&[u8]> = change.words.iter().map(String::as_bytes).collect();
+        call.parses(change.command, &words)
+    };
+    changes.found.into_iter().take(MOST_TRIED).find(is_right).map(|change| change.text)
+}
+
+/// A change of a call.
+struct Change<'c> {
+    text: String,
+    command: &'c Documentation,
+    words: Vec<String>,
+}
+
+/// Changes of a call, those that are meant most likely first.
+struct Changes<'c> {
+    call: &'c WrongCall<'c>,
+    at: usize,
+    found: Vec<Change<'c>>,
+}
+
+impl Changes<'_> {
+    fn word(&self, at: Option<usize>) -> Option<&str> {
+        plain(self.call.words.get(at?)?)
+    }
+
+    fn look(&mut self) {
+        // Of a wrong word, what cannot be seen may be what is wrong.
+        let Some(word) = self.call.words.get(self.at).filter(|word| word.len() <= LONGEST) else { return };
+        let seen: Vec<u8> = word.iter().copied().filter(u8::is_ascii_graphic).collect();
+        let word = String::from_utf8(seen).unwrap_or_default();
+        let next = self.word(self.at.checked_add(1)).map(str::to_owned);
+        let next = next.as_deref();
+        let before = self.word(self.at.checked_sub(1)).map(str::to_owned).unwrap_or_default();
+        self.durations(&word, next);
+        self.units(&word, next);
+        if is(before.as_bytes(), TZ.name) {
+            for zone in zones(&word) {
+                self.replace(1, &[&zone]);
+            }
+        }
+        if let Some(number) = integer(word.as_bytes()) {
+            if is(before.as_bytes(), AT.name) {
+                for factor in [1000, 1_000_000] {
+                    self.replace(1, &[&format!("{}", number.saturating_mul(factor))]);
+                }
+            }
+            for option in [COST, COUNT] {
+                self.replace(1, &[option.name, &word]);
+            }
+        }
+        if let Some((name, value)) = word.split_once(['=', ':']) {
+            for option in options(name) {
+                self.replace(1, &[option, value]);
+            }
+        }
+        for option in options(&word) {
+            self.replace(1, &[option]);
+        }
+        if self.at == 0 {
+            self.number_of_keys();
+        }
+        if let Some(next) = next.filter(|_| self.word(Some(self.at)).is_some()) {
+            let words = [next.into(), word];
+            self.whole(2, &words, "; did you mean ", "?");
+        }
+    }
+
+    /// The number of keys in front of them: those before the first option or limit.
+    fn number_of_keys(&mut self) {
+        let words = self.call.words;
+        let is_known = |word: &&&[u8]| option_names().any(|option| is(word, option));
+        let keys = words.iter().take_while(|word| !is_known(word)).count();
+        if let (Keys::Counted(_), Some(first)) =
+            (self.call.command.keys, self.word(Some(0)).map(str::to_owned))
+        {
+            let new = match integer(first.as_bytes()) {
+                Some(_) => vec![format!("{}", keys.saturating_sub(1))],
+                None => vec![format!("{keys}"), first],
+            };
+            self.whole(1, &new, "; did you mean ", "?");
+        }
+    }
+
+    /// `60sec`, `60 s` and `minute` for `60s` and `1m`; `60s` for 60 seconds.
+    fn durations(&mut self, word: &str, next: Option<&str>) {
+        let digits = word.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, unit) = word.split_at_checked(digits).unwrap_or((word, ""));
+        if let Some(unit) = unit_of(unit) {
+            let number = if number.is_empty() { "1" } else { number };
+            self.replace(1, &[&format!("{number}{unit}")]);
+        }
+        if unit.is_empty()
+            && let Some(unit) = next.and_then(unit_of)
+        {
+            self.replace(2, &[&format!("{number}{unit}")]);
+        }
+        if let Some(millis) = duration(word.as_bytes()) {
+            self.replace(1, &[&format!("{}", millis / SECOND)]);
+        }
+        if let Some(millis) = decimal(word) {
+            self.replace(1, &[&format!("{}", Duration(millis))]);
+        }
+    }
+
+    /// `MONTHLY` and `1 MONTH` for `MONTH`, and a window of a month for the calendar's.
+    fn units(&mut self, word: &str, next: Option<&str>) {
+        let hours = [(DAY / 24, "HOUR"), (DAY, "DAY"), (7 * DAY, "WEEK")];
+        let millis = duration(word.as_bytes());
+        let of_duration = hours.into_iter().find(|(length, _)| Some(*length) == millis);
+        if let Some(unit) = calendar_unit(word).or(of_duration.map(|(_, unit)| unit)) {
+            self.replace(1, &[unit]);
+            self.calendar(1, unit);
+        }
+        let Some(unit) = next.and_then(calendar_unit) else { return };
+        let longer = LONGER_UNITS.into_iter().find(|(number, of, _)| (*number, *of) == (word, unit));
+        let unit = match (word, longer) {
+            ("1", _) => unit,
+            (_, Some((.., longer))) => longer,
+            _ => return,
+        };
+        self.whole(2, &[unit.into()], "; a window is one unit: ", "");
+        self.calendar(2, unit);
+    }
+
+    /// Makes a window one of a calendar, in place of so many words.
+    fn calendar(&mut self, count: usize, unit: &str) {
+        let WrongCall { command, words, .. } = *self.call;
+        let is_window = |name: &[u8]| WINDOWS.iter().any(|window| is(name, window));
+        let Some(own) = docs::find(CALENDAR.as_bytes()) else { return };
+        if is_window(command.name.as_bytes()) {
+            let Some(changed) = self.changed(count, &[unit.into()]) else { return };
+            if let Some(shown) = shown(own, &changed) {
+                let text = format!("; did you mean {shown}?");
+                self.found.push(Change { text, command: own, words: changed });
+            }
+        } else if let Some(limiter) = self.at.checked_sub(2)
+            && words.get(limiter).is_some_and(|name| is_window(name))
+            && let Some(limit) = self.word(limiter.checked_add(1)).map(str::to_owned)
+        {
+            let at = core::mem::replace(&mut self.at, limiter);
+            self.replace(2 + count, &[CALENDAR, &limit, unit]);
+            self.at = at;
+        }
+    }
+
+    /// Replaces so many words, and proposes the new ones.
+    fn replace(&mut self, count: usize, new: &[&str]) {
+        let words: Vec<String> = new.iter().map(|word| (*word).into()).collect();
+        let Some(words) = self.changed(count, &words) else { return };
+        let text = format!("; did you mean {}?", new.join(" "));
+        self.found.push(Change { text, command: self.call.command, words });
+    }
+
+    /// Replaces so many words, and proposes the whole call.
+    fn whole(&mut self, count: usize, new: &[String], before: &str, after: &str) {
+        let command = self.call.command;
+        let Some(words) = self.changed(count, new) else { return };
+        if let Some(shown) = shown(command, &words) {
+            self.found.push(Change { text: format!("{before}{shown}{after}"), command, words });
+        }
+    }
+
+    /// The call with other words in place of so many. `None` if it has words that are long or no text.
+    fn changed(&self, count: usize, new: &[String]) -> Option<Vec<String>> {
+        let words = self.call.words;
+        let before = words.get(..self.at)?.iter().map(|word| plain(word).map(str::to_owned));
+        let after =
+            words.get(self.at.checked_add(count)?..)?.iter().map(|word| plain(word).map(str::to_owned));
+        before.chain(new.iter().cloned().map(Some)).chain(after).collect()
+    }
+}
+
+/// A whole call; `None` if it is too long.
+fn shown(command: &Documentation, words: &[String]) -> Option<String> {
+    let shown = format!("{} {}", command.full_name(), words.join(" "));
+    (shown.len() <= LONGEST_CALL).then_some(shown)
+}
+
+/// A word that can be shown as it is.
+fn plain(word: &[u8]) -> Option<&str> {
+    let is_plain = (1..=LONGEST).contains(&word.len()) && word.iter().all(u8::is_ascii_graphic);
+    str::from_utf8(word).ok().filter(|_| is_plain)
+}
+
+/// The words of the language that may be meant by a word: those that it is another word for, and the nearest ones.
+fn options(word: &str) -> Vec<&'static str> {
+    let word = word.trim_start_matches('-').as_bytes();
+    // A limiter's name with the prefix has an error of its own.
+    let word = without_prefix(word).filter(|name| docs::find(name).is_none()).unwrap_or(word);
+    let others =
+        [LEASE_ID, HOLDERS, RESET, COUNT, PREVIOUS, OF, LAST, TRIED_KEY].map(|argument| argument.name);
+    let commands = docs::all().filter(|command| command.is_own()).map(|command| command.name);
+    let outcomes = OUTCOMES.iter().map(|(name, _)| *name);
+    let known = option_names().chain(others).chain(commands).chain(outcomes);
+    let known = known.chain(UNITS.iter().map(|(name, _)| *name));
+    let mut meant: Vec<&str> =
+        MEANT.iter().filter(|(other, _)| is(word, other)).map(|(_, option)| *option).collect();
+    meant.extend(nearest(word, known).into_iter().take(8));
+    meant
+}
+
+/// The unit of a duration that a word means.
+fn unit_of(word: &str) -> Option<&'static str> {
+    // A capital M alone may be a month.
+    let means = |other: &&str| word.eq_ignore_ascii_case(other) && word != "M";
+    DURATIONS.iter().find(|(_, others)| others.iter().any(means)).map(|(unit, _)| *unit)
+}
+
+/// A duration with a decimal point, in milliseconds.
+fn decimal(word: &str) -> Option<u64> {
+    let (whole, rest) = word.split_once('.')?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let (part, unit) = rest.split_at_checked(digits)?;
+    let unit = duration(format!("1{}", unit_of(unit)?).as_bytes())?;
+    let scale = 10_u64.checked_pow(u32::try_from(digits).ok()?)?;
+    let parts = whole.parse::<u64>().ok()?.checked_mul(scale)?.checked_add(part.parse().ok()?)?;
+    let millis = parts.checked_mul(unit)?;
+    millis.is_multiple_of(scale).then_some(millis / scale)
+}
+
+/// The unit of a calendar that a word means.
+fn calendar_unit(word: &str) -> Option<&'static str> {
+    let word = word.strip_prefix('1').unwrap_or(word);
+    let word = if word.len() > 3 { word.strip_suffix(['s', 'S']).unwrap_or(word) } else { word };
+    let units = UNITS.iter().map(|(unit, _)| (*unit, *unit)).chain(UNITS_MEANT);
+    units.into_iter().find(|(other, _)| is(word.as_bytes(), other)).map(|(_, unit)| unit)
+}
+
+/// The time zones that a word may mean: an offset, the zone of a city, or the nearest names.
+fn zones(word: &str) -> Vec<String> {
+    offset(word).into_iter().chain(named_zones(word)).collect()
+}
+
+#[cfg(not(feature = "zones"))]
+fn named_zones(_: &str) -> Vec<String> {
+    Vec::new()
+}
+
+#[cfg(feature = "zones")]
+fn named_zones(word: &str) -> Vec<String> {
+    let names = ratelimit_zones::names();
+    let of_city = |name: &&String| letters(city(name)) == letters(word) || letters(name) == letters(word);
+    let mut meant: Vec<String> = names.iter().filter(of_city).take(2).cloned().collect();
+    if word.len() < SHORTEST_ZONE {
+        return meant;
+    }
+    let near = nearest(word.as_bytes(), names.iter().map(|name| &**name));
+    meant.extend(near.into_iter().take(2).map(Into::into));
+    let cities = nearest(word.as_bytes(), names.iter().map(|name| city(name)));
+    let of_near = |name: &&String| cities.first().is_some_and(|near| city(name) == *near);
+    meant.extend(names.iter().filter(of_near).take(1).cloned());
+    meant
+}
+
+/// The part of a zone's name that is a city.
+#[cfg(feature = "zones")]
+fn city(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// A name without what may stand between its words.
+#[cfg(feature = "zones")]
+fn letters(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
+}
+
+/// `UTC+2`, `GMT-3` and `+2` for `+02:00` and `-03:00`.
+fn offset(word: &str) -> Option<String> {
+    let word = word.strip_prefix("UTC").or(word.strip_prefix("GMT")).unwrap_or(word);
+    let (sign, hours) = word.split_at_checked(1).filter(|(sign, _)| ["+", "-"].contains(sign))?;
+    let (hours, minutes) = hours.split_once(':').unwrap_or((hours, "00"));
+    let hours = if hours.len() > 1 { hours.into() } else { format!("0{hours}") };
+    Some(format!("{sign}{hours}:{minutes}"))
+}
