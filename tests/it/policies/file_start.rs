@@ -69,7 +69,11 @@ pub fn wrong_files() -> Vec<(Vec<u8>, usize, String)> {
         (b"api LIMIT UNIFORM 1s 100%d%x%p", 1, "syntax error near '100%d%x%p' (LIMIT 1)"),
         (many.as_bytes(), 10_001, "at most 10000 policies"),
         (b"api LIMIT UNIFORM 1s \xff\0", 1, r"syntax error near '\xff\x00' (LIMIT 1)"),
-        (b"api", 1, "syntax error: LIMIT is missing"),
+        (
+            b"api",
+            1,
+            "LIMIT is missing: RL.POLICY SET name [options] LIMIT limiter parameter [parameter ...] [options] [LIMIT ...]",
+        ),
         (b"\"api\" LIMIT GCRA 9 10 1s", 1, &quoted),
         (b"'my api' LIMIT GCRA 9 10 1s", 1, &cut),
         (b"api LIMIT UNIFORM 1s\nd\xe9j\xe0 LIMIT UNIFORM 1s", 2, &bytes),
