@@ -97,7 +97,7 @@ impl Looks {
 fn time(verdict: &str) -> Option<&str> {
     let starts = ["; try again in ", "; wait ", "banned for ", "this strike bans for "];
     let (_, time) = starts.iter().find_map(|start| verdict.split_once(start))?;
-    time.split(" by limit").next()
+    time.split(" by limit").next()?.split("; ").next()
 }
 
 /// How long a reply says so.
