@@ -141,7 +141,7 @@ def _retry_after(refused: Iterable[tuple[str, Answer, Quota]], spread: Mapping[s
         if wait is None or exact is None:
             return ""
         part = 0.0 if quota.lease or exact < SPREAD_FROM else spread.get(name, 0.0)
-        times.append(wait + floor(exact * part + 0.5))
+        times.append(wait + floor(wait * part + 0.5))
     return str(max(times)) if times else ""
 
 
