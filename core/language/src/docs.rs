@@ -492,7 +492,7 @@ pub const INFO: Documentation = Documentation {
         "A map of what the key holds, or nil if it is missing. If callers wait or tenants are hungry for a missing key, it has only waiting and the tenants.",
         "If tenants share the key, a field tenants: an array of at most 100 maps, each with name, weight, held and waiting.",
         "Beside it a field tenants_count: how many tenants there are.",
-        "With LEASES also a field leases: an array of maps, each with id, cost and left_ms, and with shadow if a shadow counts it.",
+        "With LEASES also a field leases: an array of maps, each with id, cost and left_ms, with shadow if a shadow counts it, and with fence, its token, if it was given one.",
     ],
     example: "RL.INFO user:1",
     flags: "readonly",

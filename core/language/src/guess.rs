@@ -334,7 +334,8 @@ fn named_zones(_: &str) -> Vec<String> {
 #[cfg(feature = "zones")]
 fn named_zones(word: &str) -> Vec<String> {
     let names = ratelimit_zones::names();
-    let of_city = |name: &&String| letters(city(name)) == letters(word) || letters(name) == letters(word);
+    let is_meant = |name: &str| letters(name).eq(letters(word));
+    let of_city = |name: &&String| is_meant(city(name)) || is_meant(name);
     let mut meant: Vec<String> = names.iter().filter(of_city).take(2).cloned().collect();
     if word.len() < SHORTEST_ZONE {
         return meant;
@@ -355,8 +356,8 @@ fn city(name: &str) -> &str {
 
 /// A name without what may stand between its words.
 #[cfg(feature = "zones")]
-fn letters(name: &str) -> String {
-    name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
+fn letters(name: &str) -> impl Iterator<Item = u8> {
+    name.bytes().filter(u8::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase())
 }
 
 /// `UTC+2`, `GMT-3` and `+2` for `+02:00` and `-03:00`.

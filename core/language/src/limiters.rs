@@ -150,17 +150,17 @@ pub(crate) fn calendar<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Requ
                 let range = match unit {
                     Window::Day(_) => (0, 23),
                     Window::Week(_) => (1, 7),
-                    _ => (1, 31),
+                    Window::Month(_) => (1, 31),
+                    _ => return Err(Error::needs(ANCHOR.name, "DAY, WEEK or MONTH")),
                 };
                 arguments.read_in(ANCHOR, range)
             })?)
     })?;
     let unit = match (unit, anchor) {
-        (unit, None) => *unit,
         (Window::Day(_), Some(anchor)) => Window::Day(anchor),
         (Window::Week(_), Some(anchor)) => Window::Week(anchor),
         (Window::Month(_), Some(anchor)) => Window::Month(anchor),
-        _ => return Err(Error::needs(ANCHOR.name, "DAY, WEEK or MONTH")),
+        (unit, _) => *unit,
     };
     let zone = match zone {
         Some(zone) => zone,
