@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::slice;
 
 use ratelimit_engine::command::told;
+use ratelimit_engine::host::Host;
 use ratelimit_engine::reply::Reply;
 use ratelimit_language::{Error, KeyUse, Keys};
 use redis_module::raw::{RedisModuleCtx, RedisModuleString};
@@ -72,8 +73,12 @@ fn failed<C: Command>(call: &Call<'_>, error: Error) -> Reply {
 }
 
 /// Reports the places of the keys to the server. A cluster learns the keys of some commands in this way only.
+///
+/// A call that lacks its key has none: the server reads the word at each place that it is told, whether there is one or not.
 fn report_keys(call: &Call<'_>, key_use: KeyUse, [first, more]: [Range<usize>; 2]) {
-    for place in first.chain(more).filter_map(|place| c_int::try_from(place).ok()) {
+    for place in
+        first.chain(more).filter(|place| *place < call.len()).filter_map(|place| c_int::try_from(place).ok())
+    {
         // SAFETY: `ctx` is the context of a command that was entered to report its keys.
         unsafe { api!(RedisModule_KeyAtPosWithFlags(call.ctx, place, key_flags(key_use).cast_signed())) };
     }
