@@ -12,8 +12,6 @@ def loaded():
     """The methods, one for each form of a command, and the limiters with the arguments of their own commands."""
     catalog = json.loads(CATALOG.read_text(encoding="utf-8"))
     methods = [{**command, **form} for command in catalog["commands"] for form in command["forms"]]
-    for method in methods:  # its sixth integer is a token, and not what was granted
-        method |= {"reply": "lease"} if any(each["name"] == "fence" for each in method["arguments"]) else {}
     for limiter in catalog["limiters"]:
         own = next(method for method in methods if method["command"] == f"RL.{limiter['name']}")
         arguments = [each for each in own["arguments"] if each["name"] in limiter["parameters"]]

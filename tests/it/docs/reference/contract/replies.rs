@@ -1,4 +1,4 @@
-//! The kinds of replies. Each limiter's own command replies a decision; the others stand in a table.
+//! The kinds of replies. They stand in a table; a limiter's own command that does not replies a decision.
 
 use ratelimit_language::find;
 use redis::Value;
@@ -6,8 +6,10 @@ use redis::Value;
 use crate::support::simple;
 
 /// The kind of each reply, and the calls that have it.
-const KINDS: [(&str, &[&str]); 17] = [
+const KINDS: [(&str, &[&str]); 18] = [
     ("decision", &["RL.PEEK", "RL.REFUND", "RL.SKETCH"]),
+    // With FENCE a sixth integer is its token.
+    ("lease", &["RL.CONCURRENT"]),
     ("multi", &["RL.MULTI", "RL.MULTIPEEK", "RL.MULTIREFUND", "RL.MULTISETTLE"]),
     ("ask", &["RL.ASK", "RL.ASKPEEK", "RL.ASKREFUND"]),
     ("settled", &["RL.SETTLE"]),
@@ -28,18 +30,20 @@ const KINDS: [(&str, &[&str]); 17] = [
 
 /// The kind of reply of a command, or of a command and a subcommand.
 pub fn kind(words: &str) -> &'static str {
-    if words.strip_prefix("RL.").is_some_and(|name| find(name.as_bytes()).is_some()) {
-        return "decision";
-    }
     let row = KINDS.iter().find(|(_, calls)| calls.contains(&words));
-    row.unwrap_or_else(|| panic!("{words} has no kind of reply: add it to {}", file!())).0
+    let is_limiter = || words.strip_prefix("RL.").is_some_and(|name| find(name.as_bytes()).is_some());
+    match row {
+        Some((kind, _)) => kind,
+        None if is_limiter() => "decision",
+        None => panic!("{words} has no kind of reply: add it to {}", file!()),
+    }
 }
 
 /// What a reply of this kind is in RESP2 and in RESP3. The first words are its type.
 pub fn types(kind: &str) -> [&'static str; 2] {
     const FIELDS: [&str; 2] = ["array of names and values", "map of names to values"];
     match kind {
-        "decision" | "throttle" => ["array of five integers"; 2],
+        "decision" | "lease" | "throttle" => ["array of five integers"; 2],
         "settled" | "ask" | "asksettled" => ["array of six integers"; 2],
         "multi" => ["array: one of five integers, then an array of such arrays"; 2],
         "bool" | "int" | "length" => ["integer"; 2],
@@ -74,7 +78,7 @@ pub fn has_shape(kind: &str, reply: &Value) -> bool {
     let is_text = |value: &Value| matches!(value, Value::BulkString(_) | Value::SimpleString(_));
     let is_named = |field: &[Value]| field.len() == 2 && is_text(&field[0]);
     match kind {
-        "decision" | "throttle" => are_ints(reply, 5),
+        "decision" | "lease" | "throttle" => are_ints(reply, 5),
         "settled" | "ask" | "asksettled" => are_ints(reply, 6),
         "multi" => match elements {
             [all, Value::Array(each)] | [all, Value::Array(each), Value::Int(_)] => {
