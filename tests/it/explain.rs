@@ -33,7 +33,7 @@ fn the_keys_are_those_of_the_call_and_each_is_only_read() {
     }
     let flags = text(con, "COMMAND GETKEYSANDFLAGS RL.EXPLAIN RL.ASK k api KEYS a");
     assert_eq!(flags, "[[k, [RO, access]], [a, [RO, access]]]");
-    // The server reads the word at each place that it is told, also beyond the last one.
+    // The server would read a word beyond the last one if its place were reported.
     for line in ["RL.SHED k 1", "gcra", "sketch", "ask", "multi", "multi 3 a"] {
         let none = error(con, &format!("COMMAND GETKEYS RL.EXPLAIN {line}"));
         assert!(none.starts_with("ERR"), "{line}: {none}");

@@ -74,7 +74,7 @@ fn failed<C: Command>(call: &Call<'_>, error: Error) -> Reply {
 
 /// Reports the places of the keys to the server. A cluster learns the keys of some commands in this way only.
 ///
-/// A call that lacks its key has none: the server reads the word at each place that it is told, whether there is one or not.
+/// A call may end before its key. The server reads the word at each place that is reported, whether there is one or not.
 fn report_keys(call: &Call<'_>, key_use: KeyUse, [first, more]: [Range<usize>; 2]) {
     for place in
         first.chain(more).filter(|place| *place < call.len()).filter_map(|place| c_int::try_from(place).ok())

@@ -32,7 +32,10 @@ impl Facts {
     /// `None` if the command is no limiter's own.
     pub fn of(command: &Command, form: &Form) -> Option<Facts> {
         let takes_any = form.arguments.iter().any(|argument| argument.kind == "limiter");
-        let name = command.name.strip_prefix("RL.").filter(|_| matches!(form.reply, "decision" | "lease") && !takes_any)?;
+        let name = command
+            .name
+            .strip_prefix("RL.")
+            .filter(|_| matches!(form.reply, "decision" | "lease") && !takes_any)?;
         let takes = |name: &str| form.arguments.iter().any(|argument| argument.token == Some(name));
         let is_own = |argument: &&Parameter| match argument.token {
             Some(token) => of_request(token.as_bytes(), takes).is_none(),
