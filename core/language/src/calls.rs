@@ -8,14 +8,14 @@ use core::num::NonZeroU64;
 use ratelimit_core::adapt::Ending;
 use ratelimit_core::limiter::{Gcra, Shed, Sketch, Tier};
 use ratelimit_core::state::Shape;
-use ratelimit_core::{MAX_COUNT, Time};
+use ratelimit_core::{MAX_COUNT, Span, Time};
 
 use crate::arguments::{Arguments, is, lease_id};
 use crate::error::Error;
 use crate::limiters::max_burst;
 use crate::vocabulary::{
     AT, BAD, COST, COUNT, DELAY, DEPTH, GOOD, HOLDERS, ITEM, MOST_HOLDERS, OF, OUTCOME, PERIOD, PREVIOUS,
-    QUANTITY, RAMP, RATE, RESET, SECONDS, TIER, UTILIZATION, WIDTH,
+    QUANTITY, RAMP, RATE, RESET, SECONDS, TIER, TTL, UTILIZATION, WIDTH,
 };
 
 /// The arguments of redis-cell's `CL.THROTTLE`.
@@ -128,6 +128,11 @@ pub fn release<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<ReleaseCall<'a>,
     let at = arguments
         .options_and_at(|word, arguments| arguments.option_by(word, OUTCOME, &mut ending, outcome))?;
     Ok(ReleaseCall { id, ending: ending.unwrap_or_default(), at })
+}
+
+/// `ttl id [AT at]` of `RL.RENEW`
+pub fn renew<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<(Span, &'a [u8], Option<Time>), Error> {
+    Ok((arguments.read(TTL)?, lease_id(arguments)?, arguments.at()?))
 }
 
 /// The words for the endings of a request.

@@ -3,7 +3,7 @@
 use ratelimit_core::{Limiter, with_limiter};
 
 use crate::arguments::{Arguments, Bounds, lease_id};
-use crate::calls::{CellCall, ShedCall, SketchCall, cell, info, release, shed, sketch, top};
+use crate::calls::{CellCall, ShedCall, SketchCall, cell, info, release, renew, shed, sketch, top};
 use crate::catalog::find;
 use crate::docs;
 use crate::error::Error;
@@ -12,7 +12,7 @@ use crate::multi::multi;
 use crate::named::{peek, refund, settle};
 use crate::policy::{Policy, PolicyCall, TryCall, policy_name};
 use crate::request::{Purpose, Request};
-use crate::vocabulary::{KEY, NUMKEYS, TTL};
+use crate::vocabulary::{KEY, NUMKEYS};
 
 /// Whether a call of the policy of a name is valid.
 pub type Asks<'p> = dyn Fn(&[u8], &PolicyCall<'_>, Purpose) -> bool + 'p;
@@ -76,11 +76,7 @@ pub(crate) fn check(
                 "REFUND" => refund(arguments).map(drop),
                 "SETTLE" => settle(arguments).map(drop),
                 "RELEASE" => release(arguments).map(drop),
-                "RENEW" => {
-                    let _: ratelimit_core::Period = arguments.read(TTL)?;
-                    lease_id(arguments)?;
-                    arguments.at().map(drop)
-                }
+                "RENEW" => renew(arguments).map(drop),
                 "INFO" => info(arguments).map(drop),
                 _ => Ok(()),
             }

@@ -39,7 +39,7 @@ mod words;
 
 pub use arguments::{Arguments, Bounds, lease_id, without_prefix};
 pub use calls::{
-    CellCall, ReleaseCall, ShedCall, SketchCall, TopCall, cell, info, release, shed, sketch, top,
+    CellCall, ReleaseCall, ShedCall, SketchCall, TopCall, cell, info, release, renew, shed, sketch, top,
 };
 pub use catalog::{CATALOG, Row, find, named};
 pub use check::{WrongCall, explained};

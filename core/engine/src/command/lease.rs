@@ -5,8 +5,7 @@ use ratelimit_core::Time;
 use ratelimit_core::lease::{Action, act};
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
-use ratelimit_language::vocabulary::TTL;
-use ratelimit_language::{Error, ReleaseCall, lease_id, release};
+use ratelimit_language::{Error, ReleaseCall, release, renew};
 
 use super::entry::Command;
 use super::multi::{FIRST, keys};
@@ -33,8 +32,7 @@ impl Command for Renew {
     const DOCUMENTATION: Documentation = docs::RENEW;
 
     fn run<H: Host>(call: &H) -> Result<Reply, Error> {
-        let (ttl, id, at) =
-            call.parse(2.., |arguments| Ok((arguments.read(TTL)?, lease_id(arguments)?, arguments.at()?)))?;
+        let (ttl, id, at) = call.parse(2.., renew)?;
         change(call, 1, &mut [Key::open(call, 1, Access::Write)?], Action::Renew(ttl), id, at)
     }
 }
