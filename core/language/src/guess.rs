@@ -90,27 +90,18 @@ pub(crate) fn guess(call: &WrongCall<'_>) -> Option<String> {
     check(call.command, &mut arguments, call.asks).err()?;
     // The last word that was read.
     let at = call.words.len().checked_sub(arguments.rest().len())?.checked_sub(1)?;
-    let mut changes = Changes { call, at, found: Vec::new() };
+    let mut changes = Changes { call, at, tried: 0, found: None };
     changes.look();
-    let is_right = |change: &Change<'_>| {
-        let words: Vec<&[u8]> = change.words.iter().map(String::as_bytes).collect();
-        call.parses(change.command, &words)
-    };
-    changes.found.into_iter().take(MOST_TRIED).find(is_right).map(|change| change.text)
+    changes.found
 }
 
-/// A change of a call.
-struct Change<'c> {
-    text: String,
-    command: &'c Documentation,
-    words: Vec<String>,
-}
-
-/// Changes of a call, those that are meant most likely first.
+/// Tries changes of a call, those that are meant most likely first.
 struct Changes<'c> {
     call: &'c WrongCall<'c>,
     at: usize,
-    found: Vec<Change<'c>>,
+    tried: usize,
+    /// The text of the first change that is right. No further one is tried.
+    found: Option<String>,
 }
 
 impl Changes<'_> {
@@ -217,7 +208,7 @@ impl Changes<'_> {
         self.calendar(2, unit);
     }
 
-    /// Makes a window one of a calendar, in place of so many words.
+    /// Makes a window one of a calendar. Its unit replaces the next `count` words.
     fn calendar(&mut self, count: usize, unit: &str) {
         let WrongCall { command, words, .. } = *self.call;
         let is_window = |name: &[u8]| WINDOWS.iter().any(|window| is(name, window));
@@ -225,8 +216,7 @@ impl Changes<'_> {
         if is_window(command.name.as_bytes()) {
             let Some(changed) = self.changed(count, &[unit.into()]) else { return };
             if let Some(shown) = shown(own, &changed) {
-                let text = format!("; did you mean {shown}?");
-                self.found.push(Change { text, command: own, words: changed });
+                self.try_out(own, &changed, || format!("; did you mean {shown}?"));
             }
         } else if let Some(limiter) = self.at.checked_sub(2)
             && words.get(limiter).is_some_and(|name| is_window(name))
@@ -238,25 +228,35 @@ impl Changes<'_> {
         }
     }
 
-    /// Replaces so many words, and proposes the new ones.
+    /// Replaces the next `count` words, and proposes the new ones.
     fn replace(&mut self, count: usize, new: &[&str]) {
         let words: Vec<String> = new.iter().map(|word| (*word).into()).collect();
         let Some(words) = self.changed(count, &words) else { return };
-        let text = format!("; did you mean {}?", new.join(" "));
-        self.found.push(Change { text, command: self.call.command, words });
+        self.try_out(self.call.command, &words, || format!("; did you mean {}?", new.join(" ")));
     }
 
-    /// Replaces so many words, and proposes the whole call.
+    /// Replaces the next `count` words, and proposes the whole call.
     fn whole(&mut self, count: usize, new: &[String], before: &str, after: &str) {
         let command = self.call.command;
         let Some(words) = self.changed(count, new) else { return };
         if let Some(shown) = shown(command, &words) {
-            self.found.push(Change { text: format!("{before}{shown}{after}"), command, words });
+            self.try_out(command, &words, || format!("{before}{shown}{after}"));
         }
     }
 
-    /// The call with other words in place of so many. `None` if it has words that are long or no text.
+    /// Parses a changed call. If it is right, the text proposes it.
+    fn try_out(&mut self, command: &Documentation, words: &[String], text: impl FnOnce() -> String) {
+        self.tried += 1;
+        let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+        self.found = self.call.parses(command, &words).then(text);
+    }
+
+    /// The call with `new` in place of the next `count` words. `None` if it has words that are long or no text, or if enough was
+    /// tried.
     fn changed(&self, count: usize, new: &[String]) -> Option<Vec<String>> {
+        if self.found.is_some() || self.tried == MOST_TRIED {
+            return None;
+        }
         let words = self.call.words;
         let before = words.get(..self.at)?.iter().map(|word| plain(word).map(str::to_owned));
         let after =
