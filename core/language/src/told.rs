@@ -37,16 +37,15 @@ pub fn told(error: Error, call: &WrongCall<'_>) -> Error {
     if call.words.len() > MOST_WORDS {
         return call.with_syntax(error).of_command(prefix, name);
     }
-    let error = call.lacking().map_or(error.clone(), |name| {
-        if error.is_of_a_word() || matches!(error, Error::Missing(_) | Error::Arity) {
-            Error::absent(name)
-        } else {
-            error
-        }
-    });
+    // Another error, such as that of full memory, is of a call that lacks nothing.
+    let may_lack = error.is_of_a_word() || matches!(error, Error::Missing(_) | Error::Arity);
+    let error = if may_lack { call.lacking().map_or(error, Error::absent) } else { error };
     let advice = if error.is_of_a_word() { guess(call) } else { None };
     let error = call.with_syntax(error).of_command(prefix, name);
-    advice.map_or(error.clone(), |advice| error.and(&advice))
+    match advice {
+        Some(advice) => error.and(&advice),
+        None => error,
+    }
 }
 
 /// What a command wants its key to hold.

@@ -117,8 +117,7 @@ fn own(call: &impl Host, row: &Row) -> Result<Vec<String>, Error> {
             waiting: call.waiting_for(1, own.name()),
             strike: None,
         };
-        let missing = if key.is_missing() { &[key_at(call, 1)][..] } else { &[] };
-        Ok(vec![verdict(decision, missing), line.to_string()])
+        Ok(vec![verdict(decision, missing(call, &key, 1)), line.to_string()])
     })
 }
 
@@ -248,8 +247,7 @@ fn item(call: &impl Host) -> Result<Vec<String>, Error> {
     };
     let refused = || refusal((1, answer.gauge.limit), *cost, answer, Verdict::ADMIT, false);
     let decision = admission(answer.verdict).unwrap_or_else(refused);
-    let missing = if key.is_missing() { &[key_at(call, 1)][..] } else { &[] };
-    Ok(vec![verdict(decision, missing), line.to_string()])
+    Ok(vec![verdict(decision, missing(call, &key, 1)), line.to_string()])
 }
 
 /// Explains `RL.MULTI`.
@@ -291,12 +289,10 @@ fn decide_all<H: Host>(
     let AllPlan { mut joint, is_held, is_admitted, wait } = plan;
     let mut seen: Vec<Option<Seen>> = joint.pairs().map(|_| None).collect();
     let mut callers = vec![0; seen.len()];
-    let mut missing = Vec::new();
+    let mut nowhere = Vec::new();
     for place in 0..several.keys.count() {
         keys.with(place, |key| {
-            if key.is_missing() {
-                missing.push(key_at(call, several.keys.place(place)));
-            }
+            nowhere.extend(missing(call, key, several.keys.place(place)));
             joint.peek(place, key);
             let charged = charged(key, at);
             let pairs = joint.pairs().enumerate().zip(seen.iter_mut().zip(&mut callers));
@@ -345,7 +341,7 @@ fn decide_all<H: Host>(
     }
     let decided = || decision_of(several, &mut joint, &before, &callers, (is_held, is_admitted));
     let decision = waits.or_else(decided).ok_or(Error::Internal)?;
-    Ok((verdict(decision, &missing), lines))
+    Ok((verdict(decision, nowhere), lines))
 }
 
 /// The decision on a request whose pairs were looked at, and `before` any strike. `callers` come before each pair. `None` never
@@ -383,8 +379,8 @@ fn decision_of(
 }
 
 /// The first text: the decision, and the keys that store nothing, whose names may be wrong.
-fn verdict(decision: Decision, missing: &[&[u8]]) -> String {
-    match missing {
+fn verdict<'k>(decision: Decision, missing: impl IntoIterator<Item = &'k [u8]>) -> String {
+    match &missing.into_iter().collect::<Vec<_>>()[..] {
         [] => decision.to_string(),
         [only] => format!("{decision}; {}", nothing(only)),
         [first, others @ ..] => {
@@ -393,6 +389,11 @@ fn verdict(decision: Decision, missing: &[&[u8]]) -> String {
             format!("{decision}; nothing is stored at {first} and {keys}: are the names right?")
         }
     }
+}
+
+/// The name of this key, if it stores nothing.
+fn missing<'c>(call: &'c impl Host, key: &Key<impl Slot>, place: usize) -> Option<&'c [u8]> {
+    key.is_missing().then(|| key_at(call, place))
 }
 
 /// The key at this place.
