@@ -1,14 +1,18 @@
 //! Parses a whole call, and does nothing else.
 
-use ratelimit_core::{Limiter, with_limiter};
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::vec::Vec;
+
+use ratelimit_core::{Joint, Limiter, Time, with_limiter};
 
 use crate::arguments::{Arguments, Bounds, lease_id};
 use crate::calls::{CellCall, ShedCall, SketchCall, cell, info, release, renew, shed, sketch, top};
-use crate::catalog::find;
+use crate::catalog::{CATALOG, Row, find};
 use crate::docs;
 use crate::error::Error;
 use crate::help::Documentation;
-use crate::multi::multi;
+use crate::multi::{MultiCall, multi};
 use crate::named::{peek, refund, settle};
 use crate::policy::{Policy, PolicyCall, TryCall, policy_name};
 use crate::request::{Purpose, Request};
@@ -34,15 +38,12 @@ impl WrongCall<'_> {
     }
 }
 
-/// Checks the arguments of a command. Those of the queues and of `RL.APPLY` are not known here, so they are never wrong.
+/// Checks the arguments of a command. Those of the queues and of `RL.APPLY` are not known here, so nothing shows that they are right.
 pub(crate) fn check(
     command: &Documentation,
     arguments: &mut Arguments<'_, '_>,
     asks: &Asks<'_>,
 ) -> Result<(), Error> {
-    if !command.is_own() && command.name != CellCall::NAME {
-        return Ok(());
-    }
     if let Some(row) = find(command.name.as_bytes()) {
         arguments.word(KEY.name)?;
         let mut request = Request::default();
@@ -61,10 +62,7 @@ pub(crate) fn check(
         "ASKSETTLE" => ask(arguments, Purpose::Settle, asks),
         "POLICY" => policy(arguments),
         "EXPLAIN" => explain(arguments, asks),
-        "HELP" => {
-            let word = arguments.word("command")?;
-            if docs::find(word).is_some() { Ok(()) } else { Err(Error::near(word)) }
-        }
+        "HELP" => helped(arguments).map(drop),
         "TOP" => top(arguments).map(drop),
         _ => {
             arguments.word(KEY.name)?;
@@ -78,7 +76,7 @@ pub(crate) fn check(
                 "RELEASE" => release(arguments).map(drop),
                 "RENEW" => renew(arguments).map(drop),
                 "INFO" => info(arguments).map(drop),
-                _ => Ok(()),
+                _ => Err(Error::Arity),
             }
         }
     }
@@ -86,8 +84,11 @@ pub(crate) fn check(
 
 fn keys(arguments: &mut Arguments<'_, '_>) -> Result<u64, Error> {
     let count = arguments.read(NUMKEYS)?;
+    let mut keys = BTreeSet::new();
     for _ in 0..count {
-        arguments.word(KEY.name)?;
+        if !keys.insert(arguments.word(KEY.name)?) {
+            return Err(Error::SameKeys);
+        }
     }
     Ok(count)
 }
@@ -97,7 +98,9 @@ fn several(arguments: &mut Arguments<'_, '_>, purpose: Purpose) -> Result<(), Er
     if purpose == Purpose::Settle {
         lease_id(arguments)?;
     }
-    multi(arguments, count, purpose).map(drop)
+    let MultiCall { parts, manner, .. } = multi(arguments, count, purpose)?;
+    Joint::new(&parts, usize::try_from(count).unwrap_or(usize::MAX), Time::EARLIEST, manner)?;
+    Ok(())
 }
 
 fn ask(arguments: &mut Arguments<'_, '_>, purpose: Purpose, asks: &Asks<'_>) -> Result<(), Error> {
@@ -122,19 +125,43 @@ fn policy(arguments: &mut Arguments<'_, '_>) -> Result<(), Error> {
     }
 }
 
+/// The command that `RL.HELP` explains; `None` if it lists them.
+pub fn helped(arguments: &mut Arguments<'_, '_>) -> Result<Option<&'static Documentation>, Error> {
+    if arguments.is_empty() {
+        return Ok(None);
+    }
+    let word = arguments.word("command")?;
+    let command = docs::find(word).ok_or_else(|| Error::near_because(word, "RL.HELP lists the commands"))?;
+    arguments.peek().map_or(Ok(Some(command)), |word| Err(Error::near(word)))
+}
+
 /// The command of a call to `RL.EXPLAIN`, if it can be explained.
-pub fn explained(word: &[u8]) -> Option<&'static Documentation> {
+pub(crate) fn explained(word: &[u8]) -> Option<&'static Documentation> {
     docs::find(word).filter(|command| {
         let others = [SketchCall::NAME, docs::MULTI.name, docs::ASK.name];
         command.is_own() && (find(command.name.as_bytes()).is_some() || others.contains(&command.name))
     })
 }
 
-fn explain(arguments: &mut Arguments<'_, '_>, asks: &Asks<'_>) -> Result<(), Error> {
+/// Reads the command whose call `RL.EXPLAIN` explains. `None` if the word is a key, which is described: a word alone that is no
+/// command's name.
+pub fn explains(arguments: &mut Arguments<'_, '_>) -> Result<Option<&'static Documentation>, Error> {
     let word = arguments.word("command")?;
+    let is_command = || docs::find(word).is_some_and(|command| command.is_named(word));
     match explained(word) {
-        Some(command) => check(command, arguments, asks),
-        None if arguments.is_empty() => Ok(()),
-        None => Err(Error::near(word)),
+        None if arguments.is_empty() && !is_command() => Ok(None),
+        None if let Some(command) = arguments.peek().and_then(explained) => {
+            Err(Error::key_before_command(command.name, word))
+        }
+        None => {
+            let names = CATALOG.iter().map(Row::name).collect::<Vec<_>>().join(", ");
+            let why = format!("RL.EXPLAIN explains RL.MULTI, RL.ASK, RL.SKETCH and the limiters: {names}");
+            Err(Error::near_because(word, &why))
+        }
+        command => Ok(command),
     }
+}
+
+fn explain(arguments: &mut Arguments<'_, '_>, asks: &Asks<'_>) -> Result<(), Error> {
+    explains(arguments)?.map_or(Ok(()), |command| check(command, arguments, asks))
 }

@@ -184,6 +184,12 @@ impl Error {
         Error::invalid(format_args!("no such policy '{name}'; {why}"))
     }
 
+    /// The word is no command that `RL.EXPLAIN` explains, but the next one is.
+    #[cold]
+    pub(crate) fn key_before_command(command: &str, key: &[u8]) -> Error {
+        syntax(format_args!(": the command comes first: RL.EXPLAIN {command} {} ...", shown(key)))
+    }
+
     /// The key holds another value of this module: limits, a sketch or an amount. `wanted` is `None` for any limits.
     #[cold]
     pub fn other_kind(held: Kind, wanted: Option<Kind>) -> Error {

@@ -9,10 +9,12 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::argument::Values;
 use crate::arguments::{Arguments, is, without_prefix};
 use crate::calls::OUTCOMES;
 use crate::check::{WrongCall, check};
 use crate::docs;
+use crate::error::Error;
 use crate::help::Documentation;
 use crate::keys::Keys;
 use crate::number::{DAY, Duration, SECOND, duration, integer};
@@ -85,9 +87,10 @@ const WINDOWS: [&str; 3] = ["FIXEDWINDOW", "SLIDINGWINDOW", "SLIDINGLOG"];
 const CALENDAR: &str = "CALENDAR";
 
 /// The change of a wrong call that makes it right, as a text that follows its error.
-pub(crate) fn guess(call: &WrongCall<'_>) -> Option<String> {
+pub(crate) fn guess(error: &Error, call: &WrongCall<'_>) -> Option<String> {
     let mut arguments = Arguments::new(call.words, call.bounds);
-    check(call.command, &mut arguments, call.asks).err()?;
+    // Another error, such as that of a policy, is of no word.
+    check(call.command, &mut arguments, call.asks).err().filter(|found| found == error)?;
     // The last word that was read.
     let at = call.words.len().checked_sub(arguments.rest().len())?.checked_sub(1)?;
     let mut changes = Changes { call, at, tried: 0, found: None };
@@ -180,12 +183,20 @@ impl Changes<'_> {
         {
             self.replace(2, &[&format!("{number}{unit}")]);
         }
-        if let Some(millis) = duration(word.as_bytes()) {
+        if let Some(millis) = duration(word.as_bytes()).filter(|_| self.wants_seconds())
+            && millis.is_multiple_of(SECOND)
+        {
             self.replace(1, &[&format!("{}", millis / SECOND)]);
         }
         if let Some(millis) = decimal(word) {
             self.replace(1, &[&format!("{}", Duration(millis))]);
         }
+    }
+
+    /// Whether the wrong word stands for a number of seconds.
+    fn wants_seconds(&self) -> bool {
+        let parts = self.call.command.parts();
+        parts.get(self.at).is_some_and(|part| part.token.is_none() && part.values() == Values::Seconds)
     }
 
     /// `MONTHLY` and `1 MONTH` for `MONTH`, and a window of a month for the calendar's.

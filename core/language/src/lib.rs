@@ -42,7 +42,7 @@ pub use calls::{
     CellCall, ReleaseCall, ShedCall, SketchCall, TopCall, cell, info, release, renew, shed, sketch, top,
 };
 pub use catalog::{CATALOG, Row, find, named};
-pub use check::{WrongCall, explained};
+pub use check::{WrongCall, explains, helped};
 pub use error::Error;
 pub use explanation::{Decision, Line, Rough, Seen, Wait};
 pub use forms::{FORMS, Form};

@@ -40,7 +40,7 @@ pub fn told(error: Error, call: &WrongCall<'_>) -> Error {
     // Another error, such as that of full memory, is of a call that lacks nothing.
     let may_lack = error.is_of_a_word() || matches!(error, Error::Missing(_) | Error::Arity);
     let error = if may_lack { call.lacking().map_or(error, Error::absent) } else { error };
-    let advice = if error.is_of_a_word() { guess(call) } else { None };
+    let advice = if error.is_of_a_word() { guess(&error, call) } else { None };
     let error = call.with_syntax(error).of_command(prefix, name);
     match advice {
         Some(advice) => error.and(&advice),

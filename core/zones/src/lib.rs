@@ -81,8 +81,11 @@ pub fn find(name: &[u8]) -> Option<&'static dyn Zone> {
 }
 
 /// The names of the IANA database.
-pub fn names() -> Vec<String> {
-    TimeZoneDatabase::bundled().available().map(|name| name.as_str().to_owned()).collect()
+pub fn names() -> &'static [String] {
+    static NAMES: OnceLock<Vec<String>> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        TimeZoneDatabase::bundled().available().map(|name| name.as_str().to_owned()).collect()
+    })
 }
 
 /// A hash of a name that does not depend on the case of its letters. States store it, so it must never change.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use redis::{Connection, Value};
 
-use crate::support::{Server, call, older, text};
+use crate::support::{Server, call, error_line, older, text};
 
 #[test]
 fn transactions_and_scripts_run_the_commands() {
@@ -21,6 +21,29 @@ fn transactions_and_scripts_run_the_commands() {
     assert!(taken.starts_with("[0, 2, 1, "), "{taken}");
     let refused = text(con, &script("pcall('RL.GCRA',KEYS[1],1,1)['err']"));
     assert!(refused.starts_with("ERR"), "{refused}");
+}
+
+#[test]
+fn a_wrong_call_fails_when_its_transaction_runs() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let wrong = ["RL.GCRA key 9 1", "RL.LPUSH 42 abc x"];
+    assert_eq!(text(con, "MULTI"), "OK");
+    for line in ["RL.GCRA key 9 1 1h", wrong[0], wrong[1], "RL.UNIFORM other 1h"] {
+        assert_eq!(text(con, line), "QUEUED", "{line}");
+    }
+    let Value::Array(replies) = call(con, &["EXEC"]).unwrap() else { panic!("no replies") };
+    let errors = wrong.map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        error_line(&call(con, &words).unwrap_err())
+    });
+    assert!(errors[0].starts_with("ERR period is missing: RL.GCRA key"), "{errors:?}");
+    assert!(errors[1].ends_with("; got 'abc'"), "{errors:?}");
+    for (reply, error) in replies.into_iter().skip(1).zip(errors) {
+        let Value::ServerError(replied) = reply else { panic!("{reply:?} is no error") };
+        assert_eq!(error_line(&replied.into()), error);
+    }
+    assert_eq!(text(con, "EXISTS key other"), "2");
 }
 
 #[test]

@@ -10,8 +10,8 @@ use ratelimit_core::{Answer, Ask, Joint, Limiter, Manner, Period, Place, Span, T
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{
-    CATALOG, Decision, Error, Line, Purpose, Request, Row, Seen, SketchCall, Wait, explained, find,
-    option_of, own_words, shown, sketch, sketch_words, words_of_limits,
+    Decision, Error, Line, Purpose, Request, Row, Seen, SketchCall, Wait, explains, find, option_of,
+    own_words, shown, sketch, sketch_words, words_of_limits,
 };
 
 use super::ask::{policy, with_limits};
@@ -68,23 +68,9 @@ enum Explained {
 }
 
 impl Explained {
-    /// The command of the inner call. A word alone that is no command's name is a key.
+    /// What the inner call is.
     fn of(call: &impl Host) -> Result<Explained, Error> {
-        let word = call.word(0)?;
-        let Some(command) = explained(word) else {
-            let is_command = docs::find(word).is_some_and(|command| command.is_named(word));
-            if call.len() == 1 && !is_command {
-                return Ok(Explained::Key);
-            }
-            if let Some(command) = call.arguments(1).next().and_then(explained) {
-                let (name, key) = (command.name, shown(word));
-                let why = format!("the command comes first: RL.EXPLAIN {name} {key} ...");
-                return Err(Error::near_because(word, &why));
-            }
-            let names = CATALOG.iter().map(Row::name).collect::<Vec<_>>().join(", ");
-            let why = format!("RL.EXPLAIN explains RL.MULTI, RL.ASK, RL.SKETCH and the limiters: {names}");
-            return Err(Error::near_because(word, &why));
-        };
+        let Some(command) = call.parse(0.., explains)? else { return Ok(Explained::Key) };
         Ok(match find(command.name.as_bytes()) {
             Some(row) => Explained::Limiter(row),
             None if command.name == SketchCall::NAME => Explained::Sketch,

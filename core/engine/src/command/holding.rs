@@ -38,7 +38,7 @@ pub(super) fn holding(call: &impl Host, place: usize) -> Result<Vec<String>, Err
         Kind::LimitSet => (several(key.limits.len()), key.limits),
         _ => (Shown(key.value.name).to_string(), vec![key.value]),
     };
-    lines.push(format!("{} holds {held}; {expires}{holds}", shown(name)));
+    lines.push(format!("{} holds {held}; {expires}{holds}", quoted(name)));
     for (limit, number) in limits.iter().zip(1..) {
         lines.push(format!("{number}. {}", line(call, place, limit, now)?));
     }
@@ -56,7 +56,12 @@ pub(super) fn holding(call: &impl Host, place: usize) -> Result<Vec<String>, Err
 
 /// What is said of a key that is missing.
 pub(super) fn nothing(name: &[u8]) -> String {
-    format!("nothing is stored at {}: is the name right?", shown(name))
+    format!("nothing is stored at {}: is the name right?", quoted(name))
+}
+
+/// A name as it is shown. That of no bytes is in quotes.
+fn quoted(name: &[u8]) -> String {
+    if name.is_empty() { "''".into() } else { shown(name).to_string() }
 }
 
 fn several(limits: usize) -> String {
@@ -94,7 +99,7 @@ fn sharing(call: &impl Host, place: usize) -> Result<Vec<String>, Error> {
     }
     let (tenants, count) = tenants(call, place)?;
     for (name, Tenant { weight, held, waiting, .. }) in tenants.iter().take(MOST_NAMED) {
-        let name = shown(name);
+        let name = quoted(name);
         lines.push(format!(
             "tenant {name} of weight {weight} holds {held}, and {waiting} of its callers wait"
         ));

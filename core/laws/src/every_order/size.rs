@@ -55,6 +55,7 @@ const HEAVY: Ask = Ask { weight: Some(2), ..POOL_OF_ONE };
 const BOTH: Ask = Ask { costs: [1, 1], ..POOL_OF_ONE };
 const RATE_OF_ONE: Ask = Ask { costs: [0, 1], fair: RATE, ..POOL_OF_ONE };
 const RATE_OF_TWO: Ask = Ask { costs: [0, 2], holds: true, ..RATE_OF_ONE };
+const CRITICAL_RATE: Ask = Ask { critical: true, ..RATE_OF_ONE };
 const POLL_RATE: Ask = Ask { manner: Manner::Polls, ..RATE_OF_ONE };
 
 const LEASES: &[Ask] = &[POOL_OF_ONE, POOL_OF_TWO, POLL_OF_ONE, POLL_OF_TWO];
@@ -83,10 +84,10 @@ impl Size {
         ..Size::THREE
     };
 
-    /// A rate alone, of which calls hold estimates.
+    /// A rate alone, of which calls hold estimates, and which some ask critically.
     pub const RATE: Size = Size {
         title: "3 callers, 2 tenants, 1 rate, 2 settlements",
-        asks: &[RATE_OF_ONE, RATE_OF_TWO, POLL_RATE],
+        asks: &[RATE_OF_ONE, RATE_OF_TWO, CRITICAL_RATE, POLL_RATE],
         settlements: 2,
         ..Size::THREE
     };
