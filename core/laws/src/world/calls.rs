@@ -83,6 +83,9 @@ impl World {
         if told.name == "RL.POLICY" && self.callers.len() > 0 {
             self.tally.reach("policies changed while callers wait", 1);
         }
+        if ["RENAME", "COPY"].contains(&told.name) {
+            self.tokens.rename();
+        }
         // A server finds by its periodic tasks only that a key has come, or expires at another time.
         self.is_unseen |= ["RENAME", "COPY", "PERSIST", "PEXPIREAT", "RL.POLICY"].contains(&told.name);
         Ok(())

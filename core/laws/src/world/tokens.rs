@@ -10,8 +10,10 @@ use super::told::Told;
 pub(super) struct Tokens {
     /// The greatest of each key.
     greatest: BTreeMap<String, u64>,
-    /// All that were replied, each with the id of its lease: who holds that lease may get it again.
+    /// All that were replied, each with the id of its lease: a node that goes on may still have that lease.
     replied: BTreeSet<(String, u64)>,
+    /// The last one of each key and id, since this primary went on and since keys were renamed: who holds that lease gets it again.
+    last: BTreeMap<(String, String), u64>,
     /// The greatest that this primary has given.
     own: u64,
 }
@@ -30,17 +32,25 @@ impl Tokens {
             return if *token == 0 { Ok(false) } else { Err(format!("{token} without a lease")) };
         }
         let greatest = self.greatest.entry(told.key().into()).or_default();
-        if self.replied.insert(((*id).into(), *token)) && *token <= *greatest {
-            return Err(format!("the new token {token} is not above {greatest}"));
+        let last = self.last.insert((told.key().into(), (*id).into()), *token);
+        let is_new = self.replied.insert(((*id).into(), *token));
+        if last.map_or(is_new, |last| last != *token) && *token <= *greatest {
+            return Err(format!("the token {token} of {id} is new, and not above {greatest}"));
         }
         *greatest = (*greatest).max(*token);
         self.own = self.own.max(*token);
         Ok(true)
     }
 
+    /// A key has the leases of another one.
+    pub(super) fn rename(&mut self) {
+        self.last.clear();
+    }
+
     /// Another node goes on, or this one after a restart, at this instant of its clock.
     pub(super) fn go_on(&mut self, clock: u64) {
         self.own = 0;
+        self.last.clear();
         self.set_clock(clock);
     }
 
