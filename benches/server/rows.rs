@@ -161,6 +161,7 @@ const LIMITERS: &[Row] = &[
         call: "RL.CONCURRENT key:# 1000000 1h holder",
         ..LARGER
     },
+    Row { name: "RL.CONCURRENT FENCE acquire", call: "RL.CONCURRENT key:# 1000000 1h id:# FENCE", ..LARGER },
     Row {
         name: "RL.CONCURRENT ADAPT acquire",
         call: "RL.CONCURRENT key:# 1000000 1h id:# ADAPT START 1000000",

@@ -20,6 +20,7 @@ use ratelimit_core::{
 };
 
 use crate::shown::{Shown, shown};
+use crate::vocabulary::COST;
 
 /// A duration for people: its two largest units, rounded up. From 10 s on, milliseconds are left out.
 pub struct Rough(pub Span);
@@ -217,6 +218,8 @@ pub struct Line<'l> {
     /// The limiter, its parameters and its own options.
     pub words: &'l str,
     pub key: &'l [u8],
+    /// What the call charges this limit.
+    pub cost: u64,
     pub is_shadow: bool,
     /// Whether the caller gave the instant at which to decide.
     pub has_at: bool,
@@ -234,7 +237,12 @@ pub struct Line<'l> {
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Line { seen, answer, .. } = self;
-        write!(f, "{}. {} on {}: ", self.number, self.words, shown(self.key))?;
+        write!(f, "{}. {}", self.number, self.words)?;
+        // Behind the last limit of several, COST is of that limit alone.
+        if self.cost != 1 {
+            write!(f, " {} {}", COST.name, self.cost)?;
+        }
+        write!(f, " on {}: ", shown(self.key))?;
         self.verdict(f)?;
         let Answer { gauge, .. } = answer;
         let used = gauge.limit.saturating_sub(gauge.remaining);

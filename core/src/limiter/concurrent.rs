@@ -73,8 +73,8 @@ impl Concurrent<'_> {
     fn notes<'a>(&'a self, leases: &'a Leases, now: Time) -> Box<Notes<'a>> {
         let tenant = self.tenant.and_then(|tenant| self.weighed(tenant, leases, now));
         let limit = self.adapted(leases, now).and_then(|adapted| changed(leases, adapted, now));
-        let has_token = leases.held(self.id, now).is_some() && leases.token(self.id).is_some();
-        let token = self.token.filter(|_| !has_token);
+        let has_token = || leases.held(self.id, now).is_some() && leases.token(self.id).is_some();
+        let token = self.token.filter(|_| !has_token());
         Box::new(Notes { tenant, timed: self.adapt.is_some(), token, limit })
     }
 
