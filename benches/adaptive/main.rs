@@ -1,4 +1,4 @@
-//! A fleet of 20 processes and its backend: what a limit of requests in progress comes to that finds itself, beside a
+//! A fleet of 20 processes and its backend: what an adaptive limit of requests in progress comes to, beside a
 //! fixed one and beside the rules of libraries in each process. No server is needed. The plots are kept in `docs/plots`.
 //!
 //! ```text

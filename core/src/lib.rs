@@ -16,7 +16,7 @@
 //! |---|---|
 //! | `time`, `count`, [`clock`] | instants and durations, the bounds of counts, how a clock is read that was set back |
 //! | [`answer`] | the reply to a caller: verdict, gauge, answer; and the manners of a request |
-//! | [`adapt`] | the rules by which a limit of leases finds itself |
+//! | [`adapt`] | the rules by which a limit of leases adapts |
 //! | `kind` | the table of all kinds of state and their limiters |
 //! | [`state`] | what keys store: a file or folder per collection, its bytes in `stored.rs`; names of limits; [`codec`](state::codec) |
 //! | [`limiter`] | one file per algorithm, with its state if that is small, and the trait [`Limiter`] |

@@ -348,7 +348,7 @@ pub struct Seen {
     counts_refused: bool,
     /// The name of the tenant that is to hold the lease, and what it holds.
     tenant: Option<(String, Share)>,
-    /// How the limit finds itself.
+    /// How the limit adapts.
     adapting: Option<Adapting>,
     /// Whether the key stores nothing of it.
     is_fresh: bool,
@@ -356,7 +356,7 @@ pub struct Seen {
     renamed: Option<[Name; 2]>,
 }
 
-/// How a limit finds itself.
+/// How a limit adapts.
 struct Adapting {
     limit: Adapted,
     /// The time since it was last lowered.
@@ -367,7 +367,7 @@ impl fmt::Display for Adapting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Adapting { limit, lowered } = self;
         let Settings { rule, floor, ceiling, .. } = limit.settings;
-        write!(f, "it finds itself, from {floor} to {ceiling}")?;
+        write!(f, "it adapts, from {floor} to {ceiling}")?;
         let whole = limit.exact / ONE;
         match rule {
             Rule::Failures => write!(f, "; {} of {whole} until it grows", limit.credit)?,

@@ -1,4 +1,4 @@
-//! A limit of leases that finds itself, in rational numbers and with a clock that does not wrap.
+//! An adaptive limit of leases, in rational numbers and with a clock that does not wrap.
 
 use std::collections::BTreeMap;
 
@@ -168,7 +168,7 @@ fn whole(limit: &BigRational) -> u64 {
     limit.floor().to_integer().to_u64().unwrap_or(u64::MAX)
 }
 
-/// A table of leases whose limit finds itself. Its own clock does not go back.
+/// A table of leases whose limit adapts. Its own clock does not go back.
 #[derive(Default)]
 pub struct FoundTable {
     /// The instant of the last change, and the time of the table's clock then. Both in microseconds.

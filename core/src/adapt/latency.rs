@@ -1,4 +1,4 @@
-//! How a limit finds itself by latency: it shrinks while requests take longer than on an idle backend.
+//! How a limit adapts by latency: it shrinks while requests take longer than on an idle backend.
 //!
 //! A *window* is a second of leases that ended well, or longer if they are fewer than ten. Its mean is how long they were
 //! held: the *short* mean. The *long* mean is that of an idle backend.

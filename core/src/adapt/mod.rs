@@ -1,4 +1,4 @@
-//! A limit of leases that finds itself, from what callers report when their requests end.
+//! An adaptive limit of leases, from what callers report when their requests end.
 //!
 //! # By failures
 //!
@@ -32,7 +32,7 @@ pub use terms::{Adapt, Ended, Ending, ONE, Rule, Settings};
 
 use terms::exactly;
 
-/// A limit that finds itself.
+/// An adaptive limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Adapted {
     pub settings: Settings,

@@ -1,4 +1,4 @@
-//! The parameters of a limit that finds itself, and what it learns from.
+//! The parameters of an adaptive limit, and what it learns from.
 
 /// Which rule a limit follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +23,7 @@ pub struct Settings {
     pub slow: u64,
 }
 
-/// What a call asks of a limit that finds itself.
+/// What a call asks of an adaptive limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Adapt {
     pub settings: Settings,

@@ -54,7 +54,7 @@ pub struct Concurrent<'a> {
     pub tenant: Option<Tenant<'a>>,
     /// The fencing token that a lease without one is given; `None` without `FENCE`.
     pub token: Option<u64>,
-    /// How the limit finds itself. `limit` is then the most that it can be for this caller.
+    /// How the limit adapts. `limit` is then the most that it can be for this caller.
     pub adapt: Option<Adapt>,
 }
 
@@ -109,7 +109,7 @@ impl Concurrent<'_> {
         if cost > self.limit {
             return Verdict::NEVER;
         }
-        // Only a limit that finds itself can be below the cost. Then nothing else may be held.
+        // Only an adaptive limit can be below the cost. Then nothing else may be held.
         if excess == 0 {
             return Verdict::ADMIT;
         }
@@ -130,7 +130,7 @@ impl Concurrent<'_> {
         }
     }
 
-    /// The limit that finds itself, as this call finds it; `None` without `ADAPT`.
+    /// The adaptive limit, as this call finds it; `None` without `ADAPT`.
     #[inline(never)]
     pub fn adapted(&self, leases: &Leases, now: Time) -> Option<Adapted> {
         let adapt = self.adapt?;
@@ -145,7 +145,7 @@ impl Concurrent<'_> {
         if self.adapt.is_some() { self.found(leases, now) } else { self.limit }
     }
 
-    /// The limit that finds itself, for this caller.
+    /// The adaptive limit, for this caller.
     #[inline(never)]
     fn found(&self, leases: &Leases, now: Time) -> u64 {
         self.adapted(leases, now).map_or(self.limit, |adapted| {
@@ -161,7 +161,7 @@ pub fn renew<'a>(leases: &'a Leases, id: &'a [u8], ttl: Span, now: Time) -> Opti
     Some(LeaseChange { last: now, held: Some((id, now.plus(ttl), cost)), ..LeaseChange::default() })
 }
 
-/// The change that ends a lease; `None` if the lease is not held. The limit learns from the ending, if it finds itself.
+/// The change that ends a lease; `None` if the lease is not held. The limit learns from the ending, if it adapts.
 pub fn release<'a>(leases: &'a Leases, id: &'a [u8], ending: Ending, now: Time) -> Option<LeaseChange<'a>> {
     let cost = leases.held(id, now)?.cost;
     let limit = leases.adapted(now).zip(leases.taken(id)).and_then(|(adapted, taken)| {
@@ -254,7 +254,7 @@ impl Limiter for Concurrent<'_> {
         Gauge { limit, remaining: limit.saturating_sub(leases.cost(now)), reset: leases.reset(now) }
     }
 
-    /// A limit that finds itself can grow.
+    /// An adaptive limit can grow.
     fn most(&self, _: Gauge) -> u64 {
         self.limit
     }

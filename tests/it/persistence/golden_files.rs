@@ -300,7 +300,7 @@ fn a_kind_and_a_flag_that_this_version_does_not_know_are_called_newer() {
     text(con, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1");
     text(con, "RL.CONCURRENT key 9 1h a TENANT ann ADAPT GRADIENT AT 4102444800000000");
     let Value::BulkString(bytes) = dump(con, "key") else { panic!("no dump") };
-    // Kind, length, last charge, number of leases with its flags, the tenant, and the flags of the limit that finds itself.
+    // Kind, length, last charge, number of leases with its flags, the tenant, and the flags of the adaptive limit.
     let flags_of_limit = VALUE + 25 + 1 + 2 + 3 + 1;
     assert_eq!((bytes[VALUE], bytes[VALUE + 24], bytes[flags_of_limit]), (6, 0xc0, 1));
     let changed = |place: usize, byte: u8| [&bytes[..place], &[byte], &bytes[place + 1..]].concat();

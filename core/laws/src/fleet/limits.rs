@@ -1,4 +1,4 @@
-//! Limits for a fleet: one that finds itself, a fixed one, and those of libraries in each process.
+//! Limits for a fleet: an adaptive one, a fixed one, and those of libraries in each process.
 
 use ratelimit_core::adapt::{Adapt, Adapted, Ended, Ending, Rule, Settings};
 
@@ -16,7 +16,7 @@ pub trait Limit {
     fn limit(&self, processes: usize) -> f64;
 }
 
-/// One limit for the fleet, which finds itself.
+/// One adaptive limit for the fleet.
 pub struct Found {
     pub adapted: Adapted,
     held: u64,

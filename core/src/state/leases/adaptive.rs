@@ -1,4 +1,4 @@
-//! The limit of a table that finds itself, and when each lease was taken: what `ADAPT` keeps beside the leases.
+//! The adaptive limit of a table, and when each lease was taken: what `ADAPT` keeps beside the leases.
 
 use alloc::vec::Vec;
 

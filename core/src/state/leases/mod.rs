@@ -4,7 +4,7 @@
 //! counted nor encoded. Its memory is freed later, as 100,000 leases can expire at once, for example if a data center
 //! fails. So each change frees a few expired leases.
 //!
-//! The limit of a table can find itself (`adaptive.rs`). Then the table remembers the limit for an hour after its last
+//! The limit of a table can adapt (`adaptive.rs`). Then the table remembers the limit for an hour after its last
 //! change, and when each lease was taken.
 //!
 //! Leases that are asked for with `FENCE` have a fencing token, which is greater than all that the table has given before.
@@ -163,7 +163,7 @@ impl Leases {
         self.table.reset(self.timeline.tick_at(now))
     }
 
-    /// The limit that finds itself, if there is one at `now`.
+    /// The adaptive limit, if there is one at `now`.
     pub fn adapted(&self, now: Time) -> Option<&Adapted> {
         self.adaptive().filter(|_| !self.has_forgotten(now)).map(|adaptive| &adaptive.limit)
     }
@@ -184,7 +184,7 @@ impl Leases {
         now.since(self.timeline.last) >= MEMORY && self.table.latest() <= self.timeline.tick_at(now)
     }
 
-    /// Sets the limit that finds itself. Its instants are ages.
+    /// Sets the adaptive limit. Its instants are ages.
     fn set_limit(&mut self, limit: Adapted) {
         let Tick { micros, .. } = self.timeline.tick;
         let limit = limit.at(|age| micros.wrapping_sub(age));
@@ -343,7 +343,7 @@ impl Leases {
         }
     }
 
-    /// Forgets the limit that finds itself, if it is time at `now`.
+    /// Forgets the adaptive limit, if it is time at `now`.
     fn forget(&mut self, now: Time) {
         if self.has_forgotten(now)
             && let Some(noted) = &mut self.noted

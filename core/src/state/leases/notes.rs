@@ -20,7 +20,7 @@ pub struct Notes<'a> {
     pub timed: bool,
     /// The fencing token that the lease is given.
     pub token: Option<u64>,
-    /// The table's limit that finds itself. Its instants are ages at the instant of the change.
+    /// The table's adaptive limit. Its instants are ages at the instant of the change.
     pub limit: Option<Adapted>,
 }
 

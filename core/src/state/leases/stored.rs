@@ -39,7 +39,7 @@ const HELD: u8 = 2;
 /// each lease ends with the number of its tenant: from 1, or 0 without one.
 const SHARED: u64 = 1 << 63;
 
-/// The bit of that number of a table whose limit finds itself. The limit follows, and each lease ends with its age: from 1, or
+/// The bit of that number of a table whose limit adapts. The limit follows, and each lease ends with its age: from 1, or
 /// 0 if it was taken without `ADAPT`.
 const ADAPTS: u64 = 1 << 62;
 

@@ -253,7 +253,7 @@ pub fn check_cost(request: &Request, seen: &Seen, decision: Decision, limiter: &
     let most = if request.says("PARTIAL") { cost.min(1) } else { cost };
     if refused && limiter != "SMOOTH" {
         let (never, is_over) = (decision.retry == -1, most > decision.limit);
-        // A limit that finds itself can grow.
+        // An adaptive limit can grow.
         let as_promised = if request.says("ADAPT") { is_over || !never } else { never == is_over };
         seen.insist(as_promised, "never is for what is over the limit");
     }
