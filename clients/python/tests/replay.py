@@ -47,8 +47,8 @@ from redis_ratelimit.runtime import AsyncRuntime
 from redis_ratelimit.runtime_threads import Runtime
 from redis_ratelimit.taken.jobs import Job, Timetable
 from redis_ratelimit.types import Asked, Limiter
-from redis_ratelimit.wire.nodes import drive as async_drive
-from redis_ratelimit.wire.nodes_threads import drive
+from redis_ratelimit.wire.channel import drive as async_drive
+from redis_ratelimit.wire.channel_threads import drive
 from redis_ratelimit.wire.redirect import SLOTS, Route, Step, routed
 from redis_ratelimit.wire.slots import SlotMap
 
@@ -659,7 +659,7 @@ class _AsyncRuntime(AsyncRuntime):
         self._replay = replay
         self.clock, self.new_id, self.wall = replay.clock, replay.new_id, replay.wall  # type: ignore[method-assign]
 
-    def nodes(self, *_: Any) -> Any:
+    def channel(self, *_: Any) -> Any:
         return AsyncWire(self._replay)
 
     def background(self, timetable: Timetable, perform: Callable[[Sequence[Job]], Any]) -> Any:
@@ -723,7 +723,7 @@ class _Runtime(Runtime):
         self._replay = replay
         self.clock, self.new_id, self.wall = replay.clock, replay.new_id, replay.wall  # type: ignore[method-assign]
 
-    def nodes(self, *_: Any) -> Any:
+    def channel(self, *_: Any) -> Any:
         return ThreadWire(self._replay)
 
     def signal(self) -> Any:

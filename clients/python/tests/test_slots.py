@@ -13,7 +13,7 @@ from fakes import Clock, core
 from redis_ratelimit import Breaker, Unavailable
 from redis_ratelimit.call.call import Call
 from redis_ratelimit.decide.failure import Redirected
-from redis_ratelimit.wire.nodes_threads import drive
+from redis_ratelimit.wire.channel_threads import drive
 from redis_ratelimit.wire.redirect import SLOTS, Step, routed
 from redis_ratelimit.wire.slots import SlotMap, slot_of
 

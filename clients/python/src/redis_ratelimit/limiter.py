@@ -447,7 +447,7 @@ class AsyncRateLimiter:
         """
         connected = self._connected
         checks = checks_of(limits, [check for gate in connected.gates for check in gate()], policies)
-        return await connected.run(readying(self._core, connected.nodes.slots, connected.prefix, checks, required))
+        return await connected.run(readying(self._core, connected.channel.slots, connected.prefix, checks, required))
 
     async def close(self) -> None:
         """Releases the leases that are held, settles what is held, and closes the connections.

@@ -1,4 +1,4 @@
-"""A limiter's own connections to its servers."""
+"""Sends a limiter's calls to its servers, on connections of its own."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ async def drive(steps: Generator[S, object, R], perform: Callable[[S], Awaitable
         return done.value  # type: ignore[no-any-return]
 
 
-def async_nodes_of(
+def async_channel_of(
     redis: AsyncClient,
     timeout: float,
     connect_timeout: float,
     replicas: bool,
     clock: Callable[[], float],
     sleep: Callable[[float], Awaitable[None]],
-) -> AsyncNodes:
+) -> AsyncChannel:
     """Returns connections of the limiter's own to the servers of this client."""
     if isinstance(redis, RedisCluster):
         source = source_of_cluster(redis, Connection, SSLConnection)
-        return AsyncClusterNodes(source, timeout, connect_timeout, replicas, clock, sleep)
+        return AsyncClusterChannel(source, timeout, connect_timeout, replicas, clock, sleep)
     if not isinstance(redis, Redis):
         raise wrong_client(redis)
     if replicas:
         raise ConfigurationError("read_from_replicas needs the client of a cluster")
-    return AsyncServerNodes(source_of_server(redis), timeout, connect_timeout, clock)
+    return AsyncServerChannel(source_of_server(redis), timeout, connect_timeout, clock)
 
 
-class AsyncServerNodes:
+class AsyncServerChannel:
     """A single server."""
 
     slots: None = None
@@ -86,7 +86,7 @@ class AsyncServerNodes:
         await self._link.close()
 
 
-class AsyncClusterNodes:
+class AsyncClusterChannel:
     """The nodes of a cluster."""
 
     slots: SlotMap
@@ -153,4 +153,4 @@ class AsyncClusterNodes:
         return await self._links.to(step.address).exchange(step.call, step.asking)
 
 
-AsyncNodes: TypeAlias = AsyncServerNodes | AsyncClusterNodes
+AsyncChannel: TypeAlias = AsyncServerChannel | AsyncClusterChannel
