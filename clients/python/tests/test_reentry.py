@@ -20,7 +20,7 @@ from redis_ratelimit.decide.breaker import FIRST, Circuit
 from redis_ratelimit.decide.counters import Counters
 from redis_ratelimit.decide.log import Log
 from redis_ratelimit.decide.refusals import Refusals
-from redis_ratelimit.decide.share import Claim, Insurance
+from redis_ratelimit.decide.insurance import Claim, Insurance
 from redis_ratelimit.local.local_threads import Locals
 from redis_ratelimit.local.store import Store
 from redis_ratelimit.wire.slots import SlotMap
@@ -186,7 +186,7 @@ def interrupted(subject: Subject, line: int) -> bool:
 def test_a_signal_handler_may_use_what_its_thread_is_using(
     make: Callable[[], Subject], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("redis_ratelimit.decide.share.MOST_KEYS", 3)
+    monkeypatch.setattr("redis_ratelimit.decide.insurance.MOST_KEYS", 3)
     line = 0
     while interrupted(make(), line):
         line += 1

@@ -16,7 +16,7 @@ from ..decide import replies
 from ..decide.decision import Decision
 from ..decide.errors import CallError, Unavailable
 from ..decide.fork import after_fork
-from ..decide.share import Claim
+from ..decide.insurance import Claim
 from ..taken.connected import AsyncConnected
 from ..taken.endings import Ending
 from ..taken.jobs import Job
