@@ -8,7 +8,7 @@ import { outcomeOf, type Drops } from '../dist/call/options.js'
 import { limiterOf } from '../dist/call/rate.js'
 import { Refusals } from '../dist/decide/refusals.js'
 import { AllTaken } from '../dist/taken/taken.js'
-import { slot } from '../dist/wire/slots.js'
+import { slotOf } from '../dist/wire/slots.js'
 
 const wrong = (message: RegExp) => ({ name: 'ConfigurationError', message })
 const words = (limiter: Limiter) => [limiter.name, ...limiter.words].join(' ')
@@ -47,12 +47,12 @@ test('a class of each kind is taken for a class of errors, and no function is', 
 })
 
 test('slots are those of the specification', () => {
-  assert.equal(slot('123456789'), 0x31c3)
-  assert.equal(slot('{user1000}.following'), slot('{user1000}.followers'))
-  assert.equal(slot('foo{}{bar}'), slot('foo{}{bar}'))
-  assert.notEqual(slot('foo{}{bar}'), slot('bar'))
-  assert.equal(slot('foo{{bar}}zap'), slot('{bar'))
-  assert.equal(slot('ключ'), slot('{ключ}'))
+  assert.equal(slotOf('123456789'), 0x31c3)
+  assert.equal(slotOf('{user1000}.following'), slotOf('{user1000}.followers'))
+  assert.equal(slotOf('foo{}{bar}'), slotOf('foo{}{bar}'))
+  assert.notEqual(slotOf('foo{}{bar}'), slotOf('bar'))
+  assert.equal(slotOf('foo{{bar}}zap'), slotOf('{bar'))
+  assert.equal(slotOf('ключ'), slotOf('{ключ}'))
 })
 
 test('the memory of refusals leaves nothing behind, and what is known of few keys is taken for all others', () => {

@@ -20,7 +20,7 @@ import { ConfigurationError } from '../errors.js'
 import type { RateLimiter } from '../limiter.js'
 import type { Locals } from '../local/local.js'
 import type { Connected } from '../taken/connected.js'
-import { slot } from '../wire/slots.js'
+import { slotOf } from '../wire/slots.js'
 import { exposed } from './cors.js'
 import { admitted, oneByOne, refused, unavailable, type Passage, type Told } from './passage.js'
 import { askedBy, checkRules, claim, hasRate, type LimitAsked, type PolicyAsked, type Rule } from './rules.js'
@@ -215,7 +215,7 @@ export class Gate<R> {
     const { channel, prefix } = this.#to
     const groups = new Map<number, LimitAsked[]>()
     for (const one of asked) {
-      const number = channel.client.isCluster ? slot(prefix + one.key) : 0
+      const number = channel.client.isCluster ? slotOf(prefix + one.key) : 0
       groups.set(number, [...(groups.get(number) ?? []), one])
     }
     return [...groups.values()]
