@@ -7,7 +7,7 @@ import { Decision, Gcra, Limiter, Rate } from 'redis-ratelimit'
 import { outcomeOf, type Drops } from '../dist/call/options.js'
 import { limiterOf } from '../dist/call/rate.js'
 import { Refusals } from '../dist/decide/refusals.js'
-import { AllTaken } from '../dist/taken/taken.js'
+import { Taken } from '../dist/taken/taken.js'
 import { slotOf } from '../dist/wire/slots.js'
 
 const wrong = (message: RegExp) => ({ name: 'ConfigurationError', message })
@@ -68,7 +68,7 @@ test('the memory of refusals leaves nothing behind, and what is known of few key
 })
 
 test('what nobody gives back is forgotten some time after its end', async () => {
-  const [all, lasting] = [new AllTaken(() => performance.now()), { until: Infinity, end: async () => undefined }]
+  const [all, lasting] = [new Taken(() => performance.now()), { until: Infinity, end: async () => undefined }]
   all.add(lasting)
   for (let i = 0; i < 10_000; i++) all.add({ until: performance.now() - 1, end: () => Promise.reject(new Error('ended')) })
   assert.ok(all.size <= 1000)

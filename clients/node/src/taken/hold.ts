@@ -16,7 +16,7 @@ import { ConfigurationError } from '../errors.js'
 import { blocked } from '../wire/waits.js'
 import type { Connected } from './connected.js'
 import type { EndingOptions } from './endings.js'
-import type { Taken } from './taken.js'
+import type { Endable } from './taken.js'
 
 /** How an estimate is held. */
 export interface HoldCallOptions extends CallOptions, TenantOptions {
@@ -180,7 +180,7 @@ export class Budget {
       this.#settle(id, cost, tenant, { certain, isGivenUp, ttl: until - runtime.now() })
     const decision: Decision = await this.#to.take<Limiter | string>(question, (isGivenUp) => void settled(0, false, isGivenUp))
     if (decision.error?.maybeSent === false) return new Hold(id, estimate, decision, async () => undefined)
-    const taken: Taken = { until, end: () => hold.close() }
+    const taken: Endable = { until, end: () => hold.close() }
     const end = (cost: number) => {
       this.#to.taken.delete(taken)
       return settled(cost, decision.answered)
