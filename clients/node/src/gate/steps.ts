@@ -1,6 +1,6 @@
 /** The steps of a request: each can be asked, undone, and ended after the response. */
 
-import { release, settleLimits, settlePolicy } from '../call/endings.js'
+import { release, settle, settleAsk } from '../call/endings.js'
 import { can } from '../call/facts.js'
 import { Limit } from '../call/limit.js'
 import { Concurrent } from '../call/limiters.js'
@@ -130,7 +130,7 @@ export class MultiStep implements Step {
   async #settle(cost: number, costOf: (asked: LimitAsked) => number): Promise<void> {
     if (!this.#hasHold) return
     const times = { ttl: span('hold', this.#hold), certain: this.#charge === 'certain' }
-    await this.to.end(settleLimits(this.to.prefix, this.#keys, this.#limits(costOf), this.id, cost), times)
+    await this.to.end(settle(this.to.prefix, this.#keys, this.#limits(costOf), this.id, cost), times)
   }
 
   // Leases are released, a turn or a strike cannot be given back, and what is held is settled. A refund is not repeated: it
@@ -214,7 +214,7 @@ export class PolicyStep implements Step {
     const { key, policy, estimate, hold } = this.asked
     if (estimate === undefined || this.#charge === 'none') return
     const times = { ttl: span('hold', hold), certain: this.#charge === 'certain' }
-    await this.to.end(settlePolicy(this.to.prefix, key, policy, this.id, cost, { leaseId: this.#leaseId }), times)
+    await this.to.end(settleAsk(this.to.prefix, key, policy, this.id, cost, { leaseId: this.#leaseId }), times)
   }
 }
 

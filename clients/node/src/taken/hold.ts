@@ -3,7 +3,7 @@
 /** Budgets: an estimate is charged, and settled at the actual cost. */
 
 import { checkFunction, known, type Names } from '../call/arguments.js'
-import { settle, settlePolicy } from '../call/endings.js'
+import { settleAsk, settleOne } from '../call/endings.js'
 import { can } from '../call/facts.js'
 import { OF_CALL, type BudgetOptions, type CallOptions } from '../call/options.js'
 import { checkedMore, policyOrLimiter } from '../call/questions.js'
@@ -197,7 +197,7 @@ export class Budget {
   #settle(id: string, cost: number, tenant: string | undefined, times: EndingOptions): Promise<void> {
     const { of, key, keys } = this
     const { prefix } = this.#to
-    const call = typeof of === 'string' ? settlePolicy(prefix, key, of, id, cost, { keys, tenant }) : settle(prefix, key, of, id, cost, tenant)
+    const call = typeof of === 'string' ? settleAsk(prefix, key, of, id, cost, { keys, tenant }) : settleOne(prefix, key, of, id, cost, tenant)
     return this.#to.end(call, times)
   }
 }
