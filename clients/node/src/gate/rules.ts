@@ -98,18 +98,18 @@ interface AskedBase {
 }
 
 /** What a rule with a limit says. */
-export interface LimitAsked extends AskedBase {
+export interface AskedLimit extends AskedBase {
   readonly limiter: Limiter
   readonly local: number | undefined
 }
 
 /** What a rule with a policy says. */
-export interface PolicyAsked extends AskedBase {
+export interface AskedPolicy extends AskedBase {
   readonly policy: string
 }
 
 /** What a rule says. */
-export type Asked = LimitAsked | PolicyAsked
+export type Asked = AskedLimit | AskedPolicy
 
 const MOST_COST = Number.MAX_SAFE_INTEGER
 const NAME = /^[ -~]+$/
