@@ -49,7 +49,7 @@ from redis_ratelimit.taken.jobs import Job, Timetable
 from redis_ratelimit.types import Asked, Limiter
 from redis_ratelimit.wire.channel import drive as async_drive
 from redis_ratelimit.wire.channel_threads import drive
-from redis_ratelimit.wire.redirect import SLOTS, Route, Step, routed
+from redis_ratelimit.wire.redirect import SLOTS, Hop, Route, routed
 from redis_ratelimit.wire.slots import SlotMap
 
 Object = dict[str, Any]
@@ -169,7 +169,7 @@ class Background:
 
 
 def _alone(call: Call) -> Route:
-    return (yield Step(("redis", 6379), call))
+    return (yield Hop(("redis", 6379), call))
 
 
 class Wire:
@@ -211,7 +211,7 @@ class AsyncWire(Wire):
 
     async def close(self) -> None: ...
 
-    async def _perform(self, step: Step) -> object:
+    async def _perform(self, step: Hop) -> object:
         outcome = self.begun(step.call, step.address)
         return self.ended(await self._replay.pending(outcome["pending"]) if "pending" in outcome else outcome, step.call)
 
@@ -233,7 +233,7 @@ class ThreadWire(Wire):
 
     def close(self) -> None: ...
 
-    def _perform(self, step: Step) -> object:
+    def _perform(self, step: Hop) -> object:
         outcome = self.begun(step.call, step.address)
         return self.ended(self._replay.pending(outcome["pending"]) if "pending" in outcome else outcome, step.call)
 

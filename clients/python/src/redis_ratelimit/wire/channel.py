@@ -12,7 +12,7 @@ from ..call.call import Call
 from ..call.errors import ConfigurationError
 from .clients import AsyncClient, wrong_client
 from .link import AsyncLink, AsyncLinks
-from .redirect import Step, routed
+from .redirect import Hop, routed
 from .slots import SlotMap
 from .source import Source, server_name, source_of_cluster, source_of_server
 
@@ -124,10 +124,10 @@ class AsyncClusterChannel:
                 replies.append(error)
         return replies
 
-    async def _perform_once(self, call: Call, known: list[object], step: Step) -> object:
-        """Performs a step, of which the reply may be known already."""
-        if step.call is not call or not known:
-            return await self._perform(step)
+    async def _perform_once(self, call: Call, known: list[object], hop: Hop) -> object:
+        """Performs a hop, of which the reply may be known already."""
+        if hop.call is not call or not known:
+            return await self._perform(hop)
         reply = known.pop()
         if isinstance(reply, Exception):
             raise reply
@@ -147,10 +147,10 @@ class AsyncClusterChannel:
         for link in self._links.close():
             await link.close()
 
-    async def _perform(self, step: Step) -> object:
-        if step.pause:
-            await self._sleep(step.pause)
-        return await self._links.to(step.address).exchange(step.call, step.asking)
+    async def _perform(self, hop: Hop) -> object:
+        if hop.pause:
+            await self._sleep(hop.pause)
+        return await self._links.to(hop.address).exchange(hop.call, hop.asking)
 
 
 AsyncChannel: TypeAlias = AsyncServerChannel | AsyncClusterChannel
