@@ -59,11 +59,11 @@ test('the memory of refusals leaves nothing behind, and what is known of few key
   const at = (keys: string[]) => ({ keys, group: keys.join(' '), call: 'x' })
   const refusals = new Refusals(2, 100)
   const asked = refusals.generation
-  for (let i = 0; i < 100; i += 1) refusals.add(at(['all', `user:${i}`]), 'refused', 50, 0)
+  for (let i = 0; i < 100; i += 1) refusals.keep(at(['all', `user:${i}`]), 'refused', 50, 0)
   assert.equal(refusals.size, 2)
   for (const key of ['all', 'b', 'c']) refusals.forget([key])
   assert.equal(refusals.size, 0)
-  refusals.add(at(['e']), 'asked before', 50, 0, asked)
+  refusals.keep(at(['e']), 'asked before', 50, 0, asked)
   assert.equal(refusals.find(at(['e']), 1), undefined)
 })
 
