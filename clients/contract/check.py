@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Checks that each case in cases/ is one that README.md describes: no unknown field, no missing one, no name twice.
+"""Checks that each case in cases/ is one that README.md describes: no unknown field, no missing one, no name twice. And that
+the page's table of files has those of both packages, the names in them, and the rooms that they import.
 
 Prints how many cases each subject has. `tools/packages` runs it.
 """
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,6 +76,22 @@ COUNTERS = set(
 RULE = {"name", "key", "limit", "policy", "cost", "estimate", "counts", "spread", "websocket", "hold", "local"}
 SHED = {"key", "utilization", "tier", "tiers", "good", "bad", "delay", "ramp", "retry_after"}
 STEP = set("after call with as answer outcome sends gives throws of log told counters times".split())
+# Where the packages are, which names a line defines, and from which room it imports.
+PYTHON = (
+    "python/src/redis_ratelimit",
+    ".py",
+    r"^(?:(?:async )?def|class) (?:async_|Async)?(\w+)|^([A-Z]\w+)(?:: \w+)? =",
+    r"^ *from \.\.?(\w+)",
+)
+NODE = (
+    "node/src",
+    ".ts",
+    r"^export (?:abstract |async )*(?:class|const|function|interface|type) (\w+)()",
+    r" from '\.\.?/(\w+)/",
+)
+ROOMS = ("call", "decide", "wire", "taken", "local", "gate")
+# What users import, and what is generated.
+UNNAMED = set("asgi commands django flask gates index limits_storage types call/calls call/catalog call/limiters".split())
 HERE = Path(__file__).parent
 FORMS = {
     form["name"]: {argument["name"]: argument.get("optional", False) for argument in form["arguments"]}
@@ -166,8 +184,35 @@ def wrong_case(where: str, case: dict[str, object]) -> Iterator[str]:
         yield from wrong_step(f"{where}, step {number}", step, known)
 
 
+def wrong_files(rows: list[list[str]], package: tuple[str, str, str, str], number: int) -> Iterator[str]:
+    """Errors of the table of files. `number` is that of the package: its names stand behind those of both packages."""
+    folder, suffix, defines, imports = package
+    source = HERE.parent / folder
+    files = {path.relative_to(source).with_suffix("").as_posix(): path.read_text() for path in source.rglob(f"*{suffix}")}
+    files = {file: text for file, text in files.items() if not file.endswith(("__init__", "_threads")) and file not in UNNAMED}
+    for cells in rows:
+        row, uses, both, own = cells[0], cells[1].split(" / "), cells[2], cells[3 + number]
+        text = "\n".join(files.pop(file) for file in re.findall(r"`([\w/-]+)`", row) if file in files)
+        known = {name for names in re.findall(defines, text, re.MULTILINE) for name in names}
+        named = re.findall(r"`(\w+)`", both)
+        if package is NODE:
+            named = [re.sub(r"_(\w)", lambda letter: letter[1].upper(), name) for name in named]
+        named += re.findall(r"`(\w+)`", own)
+        yield from (f"{folder}, {row}: there is no {name}" for name in named if name not in known)
+        rooms = {room for room in re.findall(imports, text, re.MULTILINE) if not row.startswith(f"`{room}/")}
+        found = " ".join(room[0] for room in ROOMS if room in rooms) or "–"
+        if text and found != uses[min(number, len(uses) - 1)]:
+            yield f"{folder}, {row}: it uses {found}"
+    yield from (f"{folder}: the table lacks {file}" for file in files)
+
+
 def main() -> None:
-    errors: list[str] = []
+    lines = re.findall(r"^\| `.*$", (HERE / "README.md").read_text(), re.MULTILINE)
+    rows = [cells for line in lines if len(cells := [cell.strip() for cell in line.split("|")[1:-1]]) == 6]
+    errors = [*wrong_files(rows, PYTHON, 0), *wrong_files(rows, NODE, 1)]
+    for file in {file for row in rows for file in re.findall(r"`([\w/-]+)`", row[0])} - UNNAMED:
+        if not any((HERE.parent / folder / f"{file}{suffix}").exists() for folder, suffix, *_ in (PYTHON, NODE)):
+            errors.append(f"there is no file {file}")
     names: dict[str, str] = {}
     for path in sorted(HERE.glob("cases/*.json")):
         file = json.loads(path.read_text())

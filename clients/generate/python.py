@@ -92,8 +92,8 @@ from .call.limit import LimiterLike, LimitLike
 from .call.values import Duration, Key, Word
 from .decide import replies
 from .decide.decision import AskDecision, Decision, Info, LeaseDecision, MultiDecision, SettledDecision, ShedReply, TopEntry
-from .wire.clients import AsyncClient, AsyncSender, async_sender
-from .wire.clients_threads import Client, Sender, sender
+from .wire.clients import AsyncClient, AsyncSender, async_sender_of
+from .wire.clients_threads import Client, Sender, sender_of
 '''
 
 
@@ -304,7 +304,7 @@ def method_lines(method, limiters, awaited):
 
 
 def commands_class(name, methods, limiters, awaited):
-    client, way, make = ("AsyncClient", "AsyncSender", "async_sender") if awaited else ("Client", "Sender", "sender")
+    client, way, make = ("AsyncClient", "AsyncSender", "async_sender_of") if awaited else ("Client", "Sender", "sender_of")
     package = "redis.asyncio" if awaited else "redis-py"
     return [
         f"class {name}:",

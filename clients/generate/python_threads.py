@@ -18,7 +18,7 @@ TWINS = [
     "runtime",
     "wire/clients",
     "wire/link",
-    "wire/nodes",
+    "wire/channel",
     "gate/entrance",
     "local/local",
     "limits/methods",

@@ -72,7 +72,7 @@ import type { Duration } from './call/values.js'
 import type { AskDecision, Decision, LeaseDecision, MultiDecision, SettledDecision } from './decide/decision.js'
 import * as replies from './decide/replies.js'
 import type { Shed, TopEntry, Value } from './decide/replies.js'
-import { senderFor, type RedisClient } from './wire/clients.js'
+import { senderOf, type RedisClient } from './wire/clients.js'
 """
 
 LIMITERS = GENERATED + """
@@ -113,7 +113,7 @@ export class Commands {
    * @param prefix - stands before each key, behind the `keyPrefix` of the client
    */
   constructor(redis: RedisClient | Sender, prefix = '') {
-    this.#sender = senderFor(redis)
+    this.#sender = senderOf(redis)
     this.#prefix = this.#sender.keyPrefix + prefix
   }
 """

@@ -238,7 +238,7 @@ export class RateLimiter {
     const checked = times(options, OF_SETTLE)
     checkKeysAndLimits(keys, limits)
     costWord(options)
-    const call = endings.settleLimits(this.connected.prefix, keys, limits, idWord('id', id), options.cost ?? 1)
+    const call = endings.settle(this.connected.prefix, keys, limits, idWord('id', id), options.cost ?? 1)
     await this.connected.end(call, checked)
   }
 
@@ -247,7 +247,7 @@ export class RateLimiter {
     const checked = times(options, OF_SETTLE_ASK)
     integerWord('cost', cost, 0)
     checkedMore(options.keys)
-    const call = endings.settlePolicy(this.connected.prefix, key, policyWord(policy), idWord('id', id), cost, options)
+    const call = endings.settleAsk(this.connected.prefix, key, policyWord(policy), idWord('id', id), cost, options)
     await this.connected.end(call, checked)
   }
 

@@ -6,7 +6,7 @@ import { describe, test } from 'node:test'
 import { Cluster } from 'ioredis'
 import { Commands, Concurrent, FixedWindow, Limit, RateLimiter, SlidingLog, TokenBucket } from 'redis-ratelimit'
 import { Gate } from 'redis-ratelimit/gate'
-import { slot } from '../dist/wire/slots.js'
+import { slotOf } from '../dist/wire/slots.js'
 import { KINDS, type Kind, type MakeOptions } from './kinds.js'
 import { limiterOnCluster, onCluster } from './limiters.js'
 import { until, type Server } from './servers.js'
@@ -26,7 +26,7 @@ onCluster('on a cluster', (nodes) => {
     const [, ranges = ''] = /myself.* connected (.*)/.exec(await node.cli('CLUSTER', 'NODES')) ?? []
     return ranges.split(' ').some((range) => {
       const [from, to = from] = range.split('-').map(Number)
-      return slot(key) >= from! && slot(key) <= to!
+      return slotOf(key) >= from! && slotOf(key) <= to!
     })
   }
   /** A key on each node. */
@@ -230,7 +230,7 @@ onCluster('on a cluster', (nodes) => {
         const id = (await next.cli('CLUSTER', 'MYID')).trim()
         // Else what the old owner has sent before may give the slot back to it.
         await next.cli('CLUSTER', 'BUMPEPOCH')
-        for (const node of [next, ...nodes]) await node.cli('CLUSTER', 'SETSLOT', String(slot(key)), 'NODE', id)
+        for (const node of [next, ...nodes]) await node.cli('CLUSTER', 'SETSLOT', String(slotOf(key)), 'NODE', id)
         assert.equal(await limiter.lease(key, { capacity: 1, ttl: '30s', wait: '5s' }, ({ held }) => held), true, lines.join())
         assert.equal((await limiter.limit(`{${key}}`, hour)).answered, true)
       })

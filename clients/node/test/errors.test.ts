@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { inspect } from 'node:util'
 import { Unavailable } from 'redis-ratelimit'
-import { explained, failure as failureAt } from '../dist/decide/failure.js'
+import { explained, failureOf as failureAt } from '../dist/decide/failure.js'
 
 const failure = (command: string, error: unknown) => failureAt(command, 'redis:6379', error)
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test, type TestContext } from 'node:test'
 import { Commands, RateLimiter, type RateLimiterOptions } from 'redis-ratelimit'
-import { slot } from '../dist/wire/slots.js'
+import { slotOf } from '../dist/wire/slots.js'
 import { KINDS, type Kind, type Made, type MakeOptions } from './kinds.js'
 import { startCluster, startServer, until, type Server } from './servers.js'
 
@@ -32,7 +32,7 @@ export function onCluster(what: string, tests: (nodes: Server[]) => void, option
 export function keyOf(node: number): string {
   for (;;) {
     const key = `user:${randomUUID()}`
-    if (Math.floor((slot(key) * 3) / 16384) === node) return key
+    if (Math.floor((slotOf(key) * 3) / 16384) === node) return key
   }
 }
 

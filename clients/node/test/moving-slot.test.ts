@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { FixedWindow } from 'redis-ratelimit'
-import { slot } from '../dist/wire/slots.js'
+import { slotOf } from '../dist/wire/slots.js'
 import { KINDS } from './kinds.js'
 import { keyOf, limiterOnCluster, onCluster } from './limiters.js'
 import { Server } from './servers.js'
@@ -18,7 +18,7 @@ onCluster('a slot that moves', (nodes) => {
   async function begin(): Promise<{ key: string; end(): Promise<void> }> {
     const key = keyOf(0)
     const [from, to] = nodes as [Server, Server]
-    const number = String(slot(key))
+    const number = String(slotOf(key))
     await to.cli('CLUSTER', 'SETSLOT', number, 'IMPORTING', await id(from))
     await from.cli('CLUSTER', 'SETSLOT', number, 'MIGRATING', await id(to))
     const end = async () => {
@@ -45,9 +45,9 @@ onCluster('a slot that moves', (nodes) => {
       const [from, to] = nodes as [Server, Server]
       const [here, there] = [`{${key}}a`, `{${key}}b`]
       // ASKING is for one command. So the first key gets here before the slot is on its way.
-      await from.cli('CLUSTER', 'SETSLOT', String(slot(key)), 'STABLE')
+      await from.cli('CLUSTER', 'SETSLOT', String(slotOf(key)), 'STABLE')
       await from.cli('RL.FIXEDWINDOW', here, '1000', '1h')
-      await from.cli('CLUSTER', 'SETSLOT', String(slot(key)), 'MIGRATING', await id(to))
+      await from.cli('CLUSTER', 'SETSLOT', String(slotOf(key)), 'MIGRATING', await id(to))
       const asked = limiter.limits([here, there], [hour])
       const waited = limiter.limits([here, there], [hour], { wait: '20s' })
       await pause(150)

@@ -10,7 +10,7 @@ import { limiterOf } from '../dist/call/rate.js'
 import type { Runtime } from '../dist/runtime.js'
 import { NoReply } from '../dist/decide/failure.js'
 import type { Line, OwnClient } from '../dist/wire/own.js'
-import { slot } from '../dist/wire/slots.js'
+import { slotOf } from '../dist/wire/slots.js'
 
 type Fields = Record<string, unknown>
 
@@ -131,7 +131,7 @@ class Wire implements OwnClient {
   }
 
   owner(key: string): string | undefined {
-    return this.isCluster ? this.owners[Math.floor((slot(key) * this.nodes) / 16384)] : undefined
+    return this.isCluster ? this.owners[Math.floor((slotOf(key) * this.nodes) / 16384)] : undefined
   }
 
   async line(): Promise<Line> {

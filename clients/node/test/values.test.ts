@@ -7,8 +7,8 @@ import { Decision, Gcra, Limiter, Rate } from 'redis-ratelimit'
 import { outcomeOf, type Drops } from '../dist/call/options.js'
 import { limiterOf } from '../dist/call/rate.js'
 import { Refusals } from '../dist/decide/refusals.js'
-import { AllTaken } from '../dist/taken/taken.js'
-import { slot } from '../dist/wire/slots.js'
+import { Taken } from '../dist/taken/taken.js'
+import { slotOf } from '../dist/wire/slots.js'
 
 const wrong = (message: RegExp) => ({ name: 'ConfigurationError', message })
 const words = (limiter: Limiter) => [limiter.name, ...limiter.words].join(' ')
@@ -47,28 +47,28 @@ test('a class of each kind is taken for a class of errors, and no function is', 
 })
 
 test('slots are those of the specification', () => {
-  assert.equal(slot('123456789'), 0x31c3)
-  assert.equal(slot('{user1000}.following'), slot('{user1000}.followers'))
-  assert.equal(slot('foo{}{bar}'), slot('foo{}{bar}'))
-  assert.notEqual(slot('foo{}{bar}'), slot('bar'))
-  assert.equal(slot('foo{{bar}}zap'), slot('{bar'))
-  assert.equal(slot('ключ'), slot('{ключ}'))
+  assert.equal(slotOf('123456789'), 0x31c3)
+  assert.equal(slotOf('{user1000}.following'), slotOf('{user1000}.followers'))
+  assert.equal(slotOf('foo{}{bar}'), slotOf('foo{}{bar}'))
+  assert.notEqual(slotOf('foo{}{bar}'), slotOf('bar'))
+  assert.equal(slotOf('foo{{bar}}zap'), slotOf('{bar'))
+  assert.equal(slotOf('ключ'), slotOf('{ключ}'))
 })
 
 test('the memory of refusals leaves nothing behind, and what is known of few keys is taken for all others', () => {
   const at = (keys: string[]) => ({ keys, group: keys.join(' '), call: 'x' })
   const refusals = new Refusals(2, 100)
   const asked = refusals.generation
-  for (let i = 0; i < 100; i += 1) refusals.add(at(['all', `user:${i}`]), 'refused', 50, 0)
+  for (let i = 0; i < 100; i += 1) refusals.keep(at(['all', `user:${i}`]), 'refused', 50, 0)
   assert.equal(refusals.size, 2)
   for (const key of ['all', 'b', 'c']) refusals.forget([key])
   assert.equal(refusals.size, 0)
-  refusals.add(at(['e']), 'asked before', 50, 0, asked)
+  refusals.keep(at(['e']), 'asked before', 50, 0, asked)
   assert.equal(refusals.find(at(['e']), 1), undefined)
 })
 
 test('what nobody gives back is forgotten some time after its end', async () => {
-  const [all, lasting] = [new AllTaken(() => performance.now()), { until: Infinity, end: async () => undefined }]
+  const [all, lasting] = [new Taken(() => performance.now()), { until: Infinity, end: async () => undefined }]
   all.add(lasting)
   for (let i = 0; i < 10_000; i++) all.add({ until: performance.now() - 1, end: () => Promise.reject(new Error('ended')) })
   assert.ok(all.size <= 1000)

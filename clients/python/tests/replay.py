@@ -47,9 +47,9 @@ from redis_ratelimit.runtime import AsyncRuntime
 from redis_ratelimit.runtime_threads import Runtime
 from redis_ratelimit.taken.jobs import Job, Timetable
 from redis_ratelimit.types import Asked, Limiter
-from redis_ratelimit.wire.nodes import drive as async_drive
-from redis_ratelimit.wire.nodes_threads import drive
-from redis_ratelimit.wire.redirect import SLOTS, Route, Step, routed
+from redis_ratelimit.wire.channel import drive as async_drive
+from redis_ratelimit.wire.channel_threads import drive
+from redis_ratelimit.wire.redirect import SLOTS, Hop, Route, routed
 from redis_ratelimit.wire.slots import SlotMap
 
 Object = dict[str, Any]
@@ -169,7 +169,7 @@ class Background:
 
 
 def _alone(call: Call) -> Route:
-    return (yield Step(("redis", 6379), call))
+    return (yield Hop(("redis", 6379), call))
 
 
 class Wire:
@@ -211,7 +211,7 @@ class AsyncWire(Wire):
 
     async def close(self) -> None: ...
 
-    async def _perform(self, step: Step) -> object:
+    async def _perform(self, step: Hop) -> object:
         outcome = self.begun(step.call, step.address)
         return self.ended(await self._replay.pending(outcome["pending"]) if "pending" in outcome else outcome, step.call)
 
@@ -233,7 +233,7 @@ class ThreadWire(Wire):
 
     def close(self) -> None: ...
 
-    def _perform(self, step: Step) -> object:
+    def _perform(self, step: Hop) -> object:
         outcome = self.begun(step.call, step.address)
         return self.ended(self._replay.pending(outcome["pending"]) if "pending" in outcome else outcome, step.call)
 
@@ -659,7 +659,7 @@ class _AsyncRuntime(AsyncRuntime):
         self._replay = replay
         self.clock, self.new_id, self.wall = replay.clock, replay.new_id, replay.wall  # type: ignore[method-assign]
 
-    def nodes(self, *_: Any) -> Any:
+    def channel(self, *_: Any) -> Any:
         return AsyncWire(self._replay)
 
     def background(self, timetable: Timetable, perform: Callable[[Sequence[Job]], Any]) -> Any:
@@ -723,7 +723,7 @@ class _Runtime(Runtime):
         self._replay = replay
         self.clock, self.new_id, self.wall = replay.clock, replay.new_id, replay.wall  # type: ignore[method-assign]
 
-    def nodes(self, *_: Any) -> Any:
+    def channel(self, *_: Any) -> Any:
         return ThreadWire(self._replay)
 
     def signal(self) -> Any:

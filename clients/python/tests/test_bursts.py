@@ -107,7 +107,7 @@ async def test_calls_without_a_free_connection_do_not_open_the_breaker(
     client = redis.asyncio.Redis(port=server.port, max_connections=1)
     async with AsyncRateLimiter(client, timeout=3.0, breaker=Breaker(failures=1)) as limiter:
         await limiter.limit(key, "100/h")
-        monkeypatch.setattr(inside(limiter).nodes._link, "_patience", 0.1)
+        monkeypatch.setattr(inside(limiter).channel._link, "_patience", 0.1)
         with server.frozen():
             first = asyncio.create_task(limiter.limit(key, "100/h"))
             await asyncio.sleep(0.05)

@@ -214,7 +214,7 @@ def test_a_signal_handler_may_close_the_limiter_in_a_thread_that_has_a_lock(clus
     client = redis.RedisCluster(host="127.0.0.1", port=cluster.port)
     for number in range(2):
         limiter = RateLimiter(client, timeout=5.0)
-        lock: Any = getattr((inside(limiter).taken, inside(limiter).nodes._links)[number], "_lock")
+        lock: Any = getattr((inside(limiter).taken, inside(limiter).channel._links)[number], "_lock")
 
         def interrupted() -> None:
             with lock:

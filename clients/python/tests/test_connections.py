@@ -57,7 +57,7 @@ async def test_calls_that_wait_in_vain_say_that_the_server_takes_no_more(
     full.client.config_set("maxclients", connected(full) + 1)
     with Proxy(full.port, b"RL.GCRA") as proxy:
         limiter = make(port=proxy.port, timeout=10.0)
-        monkeypatch.setattr(inside(limiter).nodes._link, "_patience", 2.0)
+        monkeypatch.setattr(inside(limiter).channel._link, "_patience", 2.0)
         first = asyncio.create_task(limiter.limit(key, "9/h"))
         await asyncio.to_thread(proxy.holds.wait)
         answers = await asyncio.gather(*(limiter.limit(key, "9/h") for _ in range(5)))

@@ -114,7 +114,7 @@ def test_connections_of_a_fork_are_its_own(server: Server, key: str) -> None:
     with RateLimiter(redis.Redis(port=server.port), prefix=f"{key}:", timeout=5.0) as limiter:
         assert limiter.limit("a", "9/h", wait="1s").remaining == 8
         door = gate(limiter, rule())
-        locks: Any = locks_of(inside(limiter).nodes._link)
+        locks: Any = locks_of(inside(limiter).channel._link)
 
         def work() -> None:
             decision = limiter.limit("a", "9/h")
@@ -131,13 +131,13 @@ def test_connections_of_a_fork_to_a_cluster_are_its_own(cluster: Cluster, key: s
     client = redis.RedisCluster(host="127.0.0.1", port=cluster.port)
     with RateLimiter(client, prefix=f"{key}:", timeout=5.0) as limiter:
         assert limiter.limit("a", "9/h").remaining == 8
-        nodes: Any = inside(limiter).nodes
-        locks = [nodes._links._lock, nodes.slots._lock]
-        for link in nodes._links.all():
+        channel: Any = inside(limiter).channel
+        locks = [channel._links._lock, channel.slots._lock]
+        for link in channel._links.all():
             locks += locks_of(link)
 
         def work() -> None:
-            nodes.slots.suspect()
+            channel.slots.suspect()
             answers = [limiter.limit(f"{number}", "9/h") for number in range(9)]
             assert all(each.answered for each in answers), answers
 

@@ -15,7 +15,7 @@ import redis.asyncio
 from redis_ratelimit import AsyncRateLimiter, Decision, RateLimiter
 from redis_ratelimit.types import Local
 from redis_ratelimit.call.steady import SteadyRate
-from redis_ratelimit.decide.share import MOST_KEYS, SWEEP, Claim, Insurance
+from redis_ratelimit.decide.insurance import MOST_KEYS, SWEEP, Claim, Insurance
 from redis_ratelimit.local import local
 from redis_ratelimit.local.store import Store, Way
 from servers import Server

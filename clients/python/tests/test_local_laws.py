@@ -19,7 +19,7 @@ import pytest
 from redis_ratelimit.call.steady import SteadyRate
 from redis_ratelimit.decide.decision import Decision
 from redis_ratelimit.decide.errors import Unavailable
-from redis_ratelimit.decide.share import Claim, Insurance
+from redis_ratelimit.decide.insurance import Claim, Insurance
 from redis_ratelimit.local.store import Store, Way
 
 HISTORIES = int(os.environ.get("RATELIMIT_HISTORIES", "300"))

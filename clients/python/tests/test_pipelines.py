@@ -23,7 +23,7 @@ from servers import Cluster, Proxy, Server, eventually
 
 
 async def sent_together(limiter: AsyncRateLimiter | RateLimiter, sent: Sequence[Call]) -> list[object]:
-    replies: Any = inside(limiter).nodes.send_all(sent)
+    replies: Any = inside(limiter).channel.send_all(sent)
     return list(await replies if isawaitable(replies) else replies)
 
 
@@ -59,7 +59,7 @@ async def test_calls_for_other_nodes_are_redirected(cluster: Cluster, kind: str,
         with RateLimiter(RedisCluster(host="127.0.0.1", port=port), timeout=5.0) as limiter:
             limiter.peek(key, "1/s")
             cluster.reset()
-            assert await asyncio.to_thread(lambda: inside(limiter).nodes.send_all(sent)) == [0] * 30
+            assert await asyncio.to_thread(lambda: inside(limiter).channel.send_all(sent)) == [0] * 30
     else:
         client = redis.asyncio.RedisCluster(host="127.0.0.1", port=port)
         async with client, AsyncRateLimiter(client, timeout=5.0) as limiter_of_loop:

@@ -78,8 +78,8 @@ def test_a_replica_that_answers_does_not_speak_for_its_primary(
     breaker = Breaker(failures=2, cooldown=600)
     with RateLimiter(client, timeout=5.0, breaker=breaker, read_from_replicas=True) as limiter:
         assert limiter.peek(key, PROBE).answered
-        nodes: Any = inside(limiter).nodes
-        nodes._links._links["127.0.0.1", primary.port] = Silent(name)
+        channel: Any = inside(limiter).channel
+        channel._links._links["127.0.0.1", primary.port] = Silent(name)
         for _ in range(2):
             assert not limiter.limit(key, PROBE).answered
             assert limiter.peek(key, PROBE).answered
@@ -98,7 +98,7 @@ def test_a_call_that_was_redirected_names_the_node_that_it_came_to(cluster: Clus
     client = redis.RedisCluster(host="127.0.0.1", port=cluster.port)
     with RateLimiter(client, timeout=5.0) as limiter:
         limiter.limit(key + "{%s}" % key, PROBE)
-        slots: Any = inside(limiter).nodes.slots
+        slots: Any = inside(limiter).channel.slots
         slot = int(primary.client.execute_command("CLUSTER", "KEYSLOT", key))
         slots.moved(slot, ("127.0.0.1", other.port))
         slots._suspected = False

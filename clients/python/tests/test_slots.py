@@ -13,8 +13,8 @@ from fakes import Clock, core
 from redis_ratelimit import Breaker, Unavailable
 from redis_ratelimit.call.call import Call
 from redis_ratelimit.decide.failure import Redirected
-from redis_ratelimit.wire.nodes_threads import drive
-from redis_ratelimit.wire.redirect import SLOTS, Step, routed
+from redis_ratelimit.wire.channel_threads import drive
+from redis_ratelimit.wire.redirect import SLOTS, Hop, routed
 from redis_ratelimit.wire.slots import SlotMap, slot_of
 
 ONE, TWO, THREE = ("one", 1), ("two", 2), ("three", 3)
@@ -30,9 +30,9 @@ class Nodes:
 
     def __init__(self, *replies: object) -> None:
         self.replies = list(replies)
-        self.asked: list[Step] = []
+        self.asked: list[Hop] = []
 
-    def __call__(self, step: Step) -> object:
+    def __call__(self, step: Hop) -> object:
         self.asked.append(step)
         reply = HALVES if step.call is SLOTS and not isinstance(self.replies[0], Exception) else self.replies.pop(0)
         if isinstance(reply, Exception):
@@ -107,7 +107,7 @@ def test_ask_is_followed_once() -> None:
     way = known()
     nodes = Nodes(errors.AskError(f"{slot_of(FIRST)} three:3"), "reply", "again")
     assert drive(routed(way, call(FIRST)), nodes) == "reply"
-    assert nodes.asked[1] == Step(THREE, nodes.asked[0].call, asking=True)
+    assert nodes.asked[1] == Hop(THREE, nodes.asked[0].call, asking=True)
     assert drive(routed(way, call(FIRST)), nodes) == "again"
     assert nodes.asked[2].address == ONE
 
@@ -228,7 +228,7 @@ def test_a_call_whose_keys_move_is_sent_again() -> None:
     assert [step.pause for step in nodes.asked] == [0.0, 0.01, 0.02]
     clock = Clock()
 
-    def later(step: Step) -> object:
+    def later(step: Hop) -> object:
         clock.now += 0.06
         raise moves
 

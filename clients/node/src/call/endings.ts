@@ -24,18 +24,18 @@ export function release(prefix: string, keys: readonly string[], id: string, out
   return call.value(id).option('OUTCOME', outcome === 'OK' ? undefined : outcome)
 }
 
-/** Settles a hold of a limiter's own command. */
-export function settle(prefix: string, key: string, limiter: Limiter, id: string, cost: number, tenant?: string): Call {
+/** `RL.SETTLE`: settles a hold of a limiter's own command. */
+export function settleOne(prefix: string, key: string, limiter: Limiter, id: string, cost: number, tenant?: string): Call {
   return new Call(prefix, ['RL.SETTLE']).key(key).value(id).limiter(limiter).option('COST', cost).option('TENANT', tenant)
 }
 
-/** Settles a hold of `RL.MULTI`. `cost` is that of the limits without one of their own. */
-export function settleLimits(prefix: string, keys: readonly string[], limits: readonly LimitLike[], id: string, cost: number): Call {
+/** `RL.MULTISETTLE`: settles a hold of `RL.MULTI`. `cost` is that of the limits without one of their own. */
+export function settle(prefix: string, keys: readonly string[], limits: readonly LimitLike[], id: string, cost: number): Call {
   return new Call(prefix, ['RL.MULTISETTLE']).numbered(keys).value(id).option('COST', cost).limits(limits.map(unweighted))
 }
 
-/** Settles a hold of `RL.ASK`. */
-export function settlePolicy(prefix: string, key: string, policy: string, id: string, cost: number, parts: PolicyParts): Call {
+/** `RL.ASKSETTLE`: settles a hold of `RL.ASK`. */
+export function settleAsk(prefix: string, key: string, policy: string, id: string, cost: number, parts: PolicyParts): Call {
   const { keys, leaseId, tenant } = parts
   const call = new Call(prefix, ['RL.ASKSETTLE']).key(key).value(policy).value(id)
   return call.option('COST', cost).option('ID', leaseId).option('TENANT', tenant).more(keys)

@@ -55,7 +55,7 @@ export class Core {
       this.counters.asked += 1
       this.counters[decision.allowed ? 'allowed' : 'refused'] += 1
     }
-    if (place !== undefined && !decision.allowed) this.#refusals?.add(place, reply, decision.retryAfter, now, asked)
+    if (place !== undefined && !decision.allowed) this.#refusals?.keep(place, reply, decision.retryAfter, now, asked)
     return (isLook ? decision : this.#told(question, decision, now - since)) as DecisionOf<A>
   }
 

@@ -16,7 +16,7 @@ export class NoReply extends Error {
 export class Silence extends NoReply {}
 
 /** No answer, though the server gives other ones. */
-export class Blameless extends Unavailable {}
+export class Uncounted extends Unavailable {}
 
 /** It was sent, and there is no reply in time. */
 export function late(ms: number): NoReply {
@@ -52,7 +52,7 @@ const PASSING = /^(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|OOM|READONL
 // The keys are about to move to another node. The server is well.
 const MOVING = new Set(['TRYAGAIN', 'MOVED', 'ASK'])
 // Of those without an answer: which are not the server's fault.
-const BLAMELESS = new Set([...MOVING, 'CLUSTERDOWN', 'OOM', 'UNBLOCKED', 'maxclients', 'crowded', 'breaker', 'holds'])
+const UNCOUNTED = new Set([...MOVING, 'CLUSTERDOWN', 'OOM', 'UNBLOCKED', 'maxclients', 'crowded', 'breaker', 'holds'])
 // A bound of the server's, which callers reach that do not settle.
 const TOO_MANY_HOLDS = /^ERR too many holds$/
 // The credentials are wrong, or the module is missing. Neither is a mistake of the call.
@@ -68,13 +68,13 @@ const LOST = /^Reached the max retries per request limit/
 
 /** The error of an attempt to connect, as that of a call that was therefore not sent. */
 export function unsent(error: unknown): unknown {
-  const failed = failure('', '', error)
+  const failed = failureOf('', '', error)
   if (failed instanceof CallError || !failed.maybeSent) return error
   return new NoReply(failed.kind, failed.reason, false, { cause: failed.cause })
 }
 
 /** Makes the error of a client that of this package. */
-export function failure(command: string, node: string, error: unknown): Unavailable | CallError {
+export function failureOf(command: string, node: string, error: unknown): Unavailable | CallError {
   if (error instanceof Unavailable || error instanceof CallError) return error
   if (error instanceof NoReply) return new Unavailable(command, error.kind, error.message, node, error.maybeSent, { cause: error.cause })
   const text = textOf(error)
@@ -97,9 +97,9 @@ function kindOf(text: string): string | undefined {
  * rejected the connection, the call is wrong.
  */
 export function explained(command: string, node: string, error: unknown, lastError: unknown): Unavailable | CallError {
-  const failed = failure(command, node, error)
-  if (lastError === undefined || failed instanceof CallError || failed.kind !== 'connection' || failed instanceof Blameless) return failed
-  const why = failure(command, node, lastError)
+  const failed = failureOf(command, node, error)
+  if (lastError === undefined || failed instanceof CallError || failed.kind !== 'connection' || failed instanceof Uncounted) return failed
+  const why = failureOf(command, node, lastError)
   if (why instanceof CallError) return failed.maybeSent ? failed : why
   // A server that rejects this connection, such as for want of room, answers those that it has.
   const kind = failed.maybeSent ? failed.kind : why.kind
@@ -108,7 +108,7 @@ export function explained(command: string, node: string, error: unknown, lastErr
 
 /** Whether the breaker of its server counts this failure. */
 export function counts(error: Unavailable): boolean {
-  return !(error instanceof Blameless || BLAMELESS.has(error.kind))
+  return !(error instanceof Uncounted || UNCOUNTED.has(error.kind))
 }
 
 /** Whether a call has no answer because the credentials are wrong, or because the server lacks the module. */

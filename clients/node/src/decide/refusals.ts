@@ -69,7 +69,7 @@ export class Refusals {
    * @param retryAfter - how long it holds. `null`: it will never be admitted
    * @param asked - the generation in which it was asked
    */
-  add({ keys, group, call }: Place, reply: unknown, retryAfter: number | null, now: number, asked = this.#generation): void {
+  keep({ keys, group, call }: Place, reply: unknown, retryAfter: number | null, now: number, asked = this.#generation): void {
     if (asked < this.#floor || keys.some((key) => (this.#forgotten.get(key) ?? 0) > asked)) return
     const calls = this.#groups.get(group)?.calls ?? new Map<string, Refusal>()
     this.#groups.delete(group)

@@ -1,7 +1,7 @@
 /** Sends a command with one key through whatever client the application has, to the node of the key. */
 
 import { Call } from '../call/call.js'
-import { senderFor, type RedisClient } from '../wire/clients.js'
+import { senderOf, type RedisClient } from '../wire/clients.js'
 import { isIoredis, sendCommand } from '../wire/ioredis.js'
 
 /** Sends `command`, the words before the key, the key with the client's prefix, and the words after it. */
@@ -9,7 +9,7 @@ export type RawSender = (key: string, command: string, before: string[], after: 
 
 export function rawSender(client: unknown): RawSender {
   return async (key, command, before, after) => {
-    const sender = senderFor(client as RedisClient)
+    const sender = senderOf(client as RedisClient)
     const full = sender.keyPrefix + key
     const call = new Call('', [command, ...before, full, ...after])
     call.keys.push(full)

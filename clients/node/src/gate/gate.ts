@@ -20,13 +20,13 @@ import { ConfigurationError } from '../errors.js'
 import type { RateLimiter } from '../limiter.js'
 import type { Locals } from '../local/local.js'
 import type { Connected } from '../taken/connected.js'
-import { slot } from '../wire/slots.js'
+import { slotOf } from '../wire/slots.js'
 import { exposed } from './cors.js'
 import { admitted, oneByOne, refused, unavailable, type Passage, type Told } from './passage.js'
-import { askedBy, checkRules, claim, hasRate, type LimitAsked, type PolicyAsked, type Rule } from './rules.js'
+import { askedBy, checkRules, claim, hasRate, type AskedLimit, type AskedPolicy, type Rule } from './rules.js'
 import { checkShed, ShedStep, type Shed } from './shed.js'
 import { Stack, type HeaderStyle } from './stack.js'
-import { LocalStep, MultiStep, PolicyStep, type Spent, type Step } from './steps.js'
+import { LocalStep, LimitsStep, PolicyStep, type Spent, type Step } from './steps.js'
 
 export { combinedHeaders, type Named } from '../decide/headers.js'
 export { endWith, type NodeResponse } from './over.js'
@@ -173,8 +173,8 @@ export class Gate<R> {
     const { isCluster } = this.#to.channel.client
     const keyOf = (name: string, caller: string) => (isCluster ? `${name}:{${caller}}` : `${name}:${caller}`)
     const locals: LocalStep[] = []
-    const limits: LimitAsked[] = []
-    const policies: PolicyAsked[] = []
+    const limits: AskedLimit[] = []
+    const policies: AskedPolicy[] = []
     for (const rule of this.#rules) {
       if (isHandshake && rule.websocket === false) continue
       const asked = await askedBy(rule, request, keyOf)
@@ -189,7 +189,7 @@ export class Gate<R> {
     return [
       ...locals,
       ...this.#shedding(request, stack),
-      ...this.#bySlot(limits).map((group) => new MultiStep(this.#to, group, id)),
+      ...this.#bySlot(limits).map((group) => new LimitsStep(this.#to, group, id)),
       ...policies.map((one) => new PolicyStep(this.#to, one, id, this.#withLeases)),
     ]
   }
@@ -207,15 +207,15 @@ export class Gate<R> {
     return false
   }
 
-  #local(asked: LimitAsked, processes: number): LocalStep {
+  #local(asked: AskedLimit, processes: number): LocalStep {
     return new LocalStep(this.#locals.find(asked.key, asked.limiter, { processes }), asked)
   }
 
-  #bySlot(asked: readonly LimitAsked[]): LimitAsked[][] {
+  #bySlot(asked: readonly AskedLimit[]): AskedLimit[][] {
     const { channel, prefix } = this.#to
-    const groups = new Map<number, LimitAsked[]>()
+    const groups = new Map<number, AskedLimit[]>()
     for (const one of asked) {
-      const number = channel.client.isCluster ? slot(prefix + one.key) : 0
+      const number = channel.client.isCluster ? slotOf(prefix + one.key) : 0
       groups.set(number, [...(groups.get(number) ?? []), one])
     }
     return [...groups.values()]

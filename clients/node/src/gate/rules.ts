@@ -10,7 +10,7 @@ import { steadyRate } from '../call/steady.js'
 import { decimalWord, integerWord, milliseconds, shortest, textWord, type Duration, type Limiter } from '../call/values.js'
 import { ConfigurationError } from '../errors.js'
 import { localLimit } from '../local/local.js'
-import { slot } from '../wire/slots.js'
+import { slotOf } from '../wire/slots.js'
 
 /** What a function of a rule returns for a request that the rule is not for. */
 export const UNLIMITED: unique symbol = Symbol('UNLIMITED')
@@ -98,18 +98,18 @@ interface AskedBase {
 }
 
 /** What a rule with a limit says. */
-export interface LimitAsked extends AskedBase {
+export interface AskedLimit extends AskedBase {
   readonly limiter: Limiter
   readonly local: number | undefined
 }
 
 /** What a rule with a policy says. */
-export interface PolicyAsked extends AskedBase {
+export interface AskedPolicy extends AskedBase {
   readonly policy: string
 }
 
 /** What a rule says. */
-export type Asked = LimitAsked | PolicyAsked
+export type Asked = AskedLimit | AskedPolicy
 
 const MOST_COST = Number.MAX_SAFE_INTEGER
 const NAME = /^[ -~]+$/
@@ -213,7 +213,7 @@ export async function askedBy<R>(
     // A look holds nothing.
     const estimate = counts !== undefined && cost > 0 ? cost : expected
     const key = keyOf(name, checkCaller(caller))
-    const spread = rule.spread ? { most: rule.spread, slot: slot(key) } : undefined
+    const spread = rule.spread ? { most: rule.spread, slot: slotOf(key) } : undefined
     const base = { name, key, cost, estimate, counts, spread, hold }
     if (policy !== undefined) return { ...base, policy: textWord('policy', named as string) }
     return { ...base, limiter: checkLimiter(given as LimiterLike, rule), local: rule.local }

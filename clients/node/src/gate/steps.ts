@@ -1,6 +1,6 @@
 /** The steps of a request: each can be asked, undone, and ended after the response. */
 
-import { release, settleLimits, settlePolicy } from '../call/endings.js'
+import { release, settle, settleAsk } from '../call/endings.js'
 import { can } from '../call/facts.js'
 import { Limit } from '../call/limit.js'
 import { Concurrent } from '../call/limiters.js'
@@ -14,7 +14,7 @@ import { CallError } from '../errors.js'
 import type { Local } from '../local/local.js'
 import type { Connected } from '../taken/connected.js'
 import { Renewal } from '../taken/renewals.js'
-import type { Asked, LimitAsked, PolicyAsked } from './rules.js'
+import type { Asked, AskedLimit, AskedPolicy } from './rules.js'
 
 /** What handlers count, by the names of the rules. */
 export type Spent = Record<string, number>
@@ -49,7 +49,7 @@ function chargeOf({ answered, allowed, error }: Decision): Charge {
 }
 
 /** One `RL.MULTI` for rules whose keys share a slot. */
-export class MultiStep implements Step {
+export class LimitsStep implements Step {
   answers: readonly Answer[] = []
   readonly #keys: string[]
   readonly #limiters: readonly Limiter[]
@@ -59,7 +59,7 @@ export class MultiStep implements Step {
   #renewals: readonly Renewal[] = []
 
   /** @param id - the id of the request's leases and holds */
-  constructor(private readonly to: Connected, private readonly asked: readonly LimitAsked[], private readonly id: string) {
+  constructor(private readonly to: Connected, private readonly asked: readonly AskedLimit[], private readonly id: string) {
     this.#keys = asked.map(({ key }) => key)
     this.#limiters = asked.map(({ limiter }) => withId(limiter, id))
     this.#hasBudget = asked.some(({ estimate }) => estimate !== undefined)
@@ -105,7 +105,7 @@ export class MultiStep implements Step {
     return this.#hasBudget && this.#charge !== 'none'
   }
 
-  #limits(costOf: (asked: LimitAsked) => number): Limit[] {
+  #limits(costOf: (asked: AskedLimit) => number): Limit[] {
     return this.asked.map((one, i) => limitOn(i + 1, this.#limiters[i]!, costOf(one)))
   }
 
@@ -127,16 +127,16 @@ export class MultiStep implements Step {
   }
 
   /** @param cost - that of the limits without one of their own */
-  async #settle(cost: number, costOf: (asked: LimitAsked) => number): Promise<void> {
+  async #settle(cost: number, costOf: (asked: AskedLimit) => number): Promise<void> {
     if (!this.#hasHold) return
     const times = { ttl: span('hold', this.#hold), certain: this.#charge === 'certain' }
-    await this.to.end(settleLimits(this.to.prefix, this.#keys, this.#limits(costOf), this.id, cost), times)
+    await this.to.end(settle(this.to.prefix, this.#keys, this.#limits(costOf), this.id, cost), times)
   }
 
   // Leases are released, a turn or a strike cannot be given back, and what is held is settled. A refund is not repeated: it
   // might give back twice.
   async #refund(): Promise<void> {
-    const isRefunded = ({ limiter, cost }: LimitAsked) =>
+    const isRefunded = ({ limiter, cost }: AskedLimit) =>
       cost > 0 && can(limiter, 'refund') && !can(limiter, 'bans') && !(this.#hasBudget && can(limiter, 'hold'))
     const charged = this.asked.filter(isRefunded)
     if (this.#charge !== 'certain' || charged.length === 0) return
@@ -154,7 +154,7 @@ export class PolicyStep implements Step {
   /** @param withLeases - policies that are known to have leases. Those found out are added */
   constructor(
     private readonly to: Connected,
-    private readonly asked: PolicyAsked,
+    private readonly asked: AskedPolicy,
     private readonly id: string,
     private readonly withLeases: Set<string>,
   ) {}
@@ -214,7 +214,7 @@ export class PolicyStep implements Step {
     const { key, policy, estimate, hold } = this.asked
     if (estimate === undefined || this.#charge === 'none') return
     const times = { ttl: span('hold', hold), certain: this.#charge === 'certain' }
-    await this.to.end(settlePolicy(this.to.prefix, key, policy, this.id, cost, { leaseId: this.#leaseId }), times)
+    await this.to.end(settleAsk(this.to.prefix, key, policy, this.id, cost, { leaseId: this.#leaseId }), times)
   }
 }
 
@@ -224,7 +224,7 @@ export class LocalStep implements Step {
   readonly isOpen = false
   #decision: Decision | undefined
 
-  constructor(private readonly local: Local, private readonly asked: LimitAsked) {}
+  constructor(private readonly local: Local, private readonly asked: AskedLimit) {}
 
   get key(): string {
     return this.local.key

@@ -13,7 +13,7 @@ import type { OwnClient } from '../wire/own.js'
 import { Readiness } from '../wire/ready.js'
 import { Background } from './background.js'
 import { Ending, type EndingOptions, type Outcome } from './endings.js'
-import { AllTaken } from './taken.js'
+import { Taken } from './taken.js'
 
 // What gives something back: a call that was refused before may be admitted now. Allowed while the limiter closes.
 const GIVES_BACK = /^(RL\.(MULTI|ASK)?(REFUND|SETTLE)|RL\.(MULTI)?RELEASE|UNLINK)$/
@@ -23,7 +23,7 @@ export class Connected implements Sender {
   readonly core: Core
   readonly channel: Channel
   readonly questions: Questions
-  readonly taken: AllTaken
+  readonly taken: Taken
   readonly readiness: Readiness
   /** The limit of each rule of the gates, by its name, as far as it is known before there is a request. */
   readonly claims = new Map<string, string>()
@@ -39,7 +39,7 @@ export class Connected implements Sender {
     this.channel = new Channel(connect, settings, this.core, runtime)
     this.questions = new Questions(this.prefix, settings.cache)
     this.readiness = new Readiness(this.channel, this.prefix, (call, options) => this.send(call, options))
-    this.taken = new AllTaken(() => runtime.now())
+    this.taken = new Taken(() => runtime.now())
     this.#background = new Background((call) => this.outcome(call), this.core, runtime)
   }
 

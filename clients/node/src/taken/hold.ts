@@ -3,7 +3,7 @@
 /** Budgets: an estimate is charged, and settled at the actual cost. */
 
 import { checkFunction, known, type Names } from '../call/arguments.js'
-import { settle, settlePolicy } from '../call/endings.js'
+import { settleAsk, settleOne } from '../call/endings.js'
 import { can } from '../call/facts.js'
 import { OF_CALL, type BudgetOptions, type CallOptions } from '../call/options.js'
 import { checkedMore, policyOrLimiter } from '../call/questions.js'
@@ -16,7 +16,7 @@ import { ConfigurationError } from '../errors.js'
 import { blocked } from '../wire/waits.js'
 import type { Connected } from './connected.js'
 import type { EndingOptions } from './endings.js'
-import type { Taken } from './taken.js'
+import type { Endable } from './taken.js'
 
 /** How an estimate is held. */
 export interface HoldCallOptions extends CallOptions, TenantOptions {
@@ -180,7 +180,7 @@ export class Budget {
       this.#settle(id, cost, tenant, { certain, isGivenUp, ttl: until - runtime.now() })
     const decision: Decision = await this.#to.take<Limiter | string>(question, (isGivenUp) => void settled(0, false, isGivenUp))
     if (decision.error?.maybeSent === false) return new Hold(id, estimate, decision, async () => undefined)
-    const taken: Taken = { until, end: () => hold.close() }
+    const taken: Endable = { until, end: () => hold.close() }
     const end = (cost: number) => {
       this.#to.taken.delete(taken)
       return settled(cost, decision.answered)
@@ -197,7 +197,7 @@ export class Budget {
   #settle(id: string, cost: number, tenant: string | undefined, times: EndingOptions): Promise<void> {
     const { of, key, keys } = this
     const { prefix } = this.#to
-    const call = typeof of === 'string' ? settlePolicy(prefix, key, of, id, cost, { keys, tenant }) : settle(prefix, key, of, id, cost, tenant)
+    const call = typeof of === 'string' ? settleAsk(prefix, key, of, id, cost, { keys, tenant }) : settleOne(prefix, key, of, id, cost, tenant)
     return this.#to.end(call, times)
   }
 }

@@ -10,13 +10,13 @@ import type { LeaseDecision } from '../decide/decision.js'
 import { blocked } from '../wire/waits.js'
 import type { Connected } from './connected.js'
 import { Renewal } from './renewals.js'
-import type { Taken } from './taken.js'
+import type { Endable } from './taken.js'
 
 /** A lease that was granted, or work that was let through without an answer. */
 export class Lease {
   readonly #to: Connected
   readonly #renewal: Renewal
-  readonly #taken: Taken
+  readonly #taken: Endable
   readonly #adapts: boolean
   #released: Promise<void> | undefined
 

@@ -1,7 +1,7 @@
 /** What a limiter has taken and not given back: leases, holds, and requests behind a middleware. */
 
 /** Something that is given back at its end. */
-export interface Taken {
+export interface Endable {
   /** When it ends by itself, in ms of the limiter's clock. */
   readonly until: number
   /** Gives it back. Never throws, and the second call does nothing. */
@@ -12,8 +12,8 @@ export interface Taken {
 const MANY = 1000
 
 /** Knows what is taken, so that `close` gives it back. What nobody gives back is forgotten some time after its end. */
-export class AllTaken {
-  readonly #each = new Set<Taken>()
+export class Taken {
+  readonly #each = new Set<Endable>()
   #many = MANY
 
   constructor(private readonly now: () => number) {}
@@ -22,7 +22,7 @@ export class AllTaken {
     return this.#each.size
   }
 
-  add(taken: Taken): void {
+  add(taken: Endable): void {
     this.#each.add(taken)
     if (this.#each.size < this.#many) return
     const now = this.now()
@@ -30,7 +30,7 @@ export class AllTaken {
     this.#many = Math.max(MANY, 2 * this.#each.size)
   }
 
-  delete(taken: Taken): void {
+  delete(taken: Endable): void {
     this.#each.delete(taken)
   }
 

@@ -3,7 +3,7 @@
 import type { Call, Sender } from '../call/call.js'
 import type { Settings } from '../call/settings.js'
 import type { Core } from '../decide/core.js'
-import { Blameless, counts, crowded, explained, failure, gaveUp, isElsewhere, isLost, isMisconfigured, isMoving, isUnable, isUnsent, late, Silence, silent, unconnected, unsent } from '../decide/failure.js'
+import { counts, crowded, explained, failureOf, gaveUp, isElsewhere, isLost, isMisconfigured, isMoving, isUnable, isUnsent, late, Silence, silent, unconnected, Uncounted, unsent } from '../decide/failure.js'
 import { CallError, Closed, Unavailable } from '../errors.js'
 import { pause, type Runtime } from '../runtime.js'
 import { Link } from './link.js'
@@ -160,7 +160,7 @@ export class Channel implements Sender {
         return await this.#answer(client, node, call, left, signal)
       } catch (error) {
         const isOver = again(client, node, call) === undefined || this.runtime.now() >= until || gaveUp(error, signal)
-        if (isOver || !isUnsent(failure(call.command, node.name, error))) throw error
+        if (isOver || !isUnsent(failureOf(call.command, node.name, error))) throw error
       } finally {
         calls.leave()
       }
@@ -174,7 +174,7 @@ export class Channel implements Sender {
     this.#waitedFor.set(ready, since)
     const late = () => {
       const isSlow = this.runtime.now() - since >= this.settings.connectTimeout
-      return isSlow ? unconnected(ms) : new Blameless(call.command, 'connection', unconnected(ms).message, node.name, false)
+      return isSlow ? unconnected(ms) : new Uncounted(call.command, 'connection', unconnected(ms).message, node.name, false)
     }
     try {
       await within(this.runtime, ready, { ms: left, signal, late })
@@ -195,7 +195,7 @@ export class Channel implements Sender {
       } catch (error) {
         control?.abort()
         const isOver = !client.isCluster || this.runtime.now() + delay >= until || signal?.aborted
-        if (isOver || !isMoving(failure(call.command, node.name, error))) throw error
+        if (isOver || !isMoving(failureOf(call.command, node.name, error))) throw error
         await pause(this.runtime, delay)
       }
     }
@@ -218,10 +218,10 @@ export class Channel implements Sender {
     } catch (error) {
       if (this.#waits.isClosed) throw new Closed({ cause: error })
       if (signal?.aborted) throw error
-      const failed = failure(call.command, node.name, error)
+      const failed = failureOf(call.command, node.name, error)
       if (failed instanceof CallError || !counts(failed) || !(await this.#isThere(node, call))) throw failed
       node.answered()
-      throw new Blameless(call.command, failed.kind, failed.reason, node.name, failed.maybeSent, { cause: failed.cause })
+      throw new Uncounted(call.command, failed.kind, failed.reason, node.name, failed.maybeSent, { cause: failed.cause })
     }
   }
 
@@ -230,7 +230,7 @@ export class Channel implements Sender {
     return this.#ask(node, probe(call), {}).then(
       () => true,
       (error: unknown) => {
-        const failed = failure(call.command, node.name, error)
+        const failed = failureOf(call.command, node.name, error)
         return failed instanceof CallError || isMisconfigured(failed)
       },
     )

@@ -29,7 +29,7 @@ interface Kind {
 }
 
 /** Sends calls on a client as it is. A `Sender` is returned as it is. */
-export function senderFor(redis: RedisClient | Sender): Sender {
+export function senderOf(redis: RedisClient | Sender): Sender {
   return isSender(redis) ? redis : kindOf(redis).sender()
 }
 

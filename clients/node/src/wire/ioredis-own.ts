@@ -4,7 +4,7 @@ import type { Call } from '../call/call.js'
 import { reconnection } from './backoff.js'
 import { CLUSTER, opened, Own, quiet, type Coming, type Line, type OwnSettings } from './own.js'
 import { IoredisClusterSender, IoredisSender, prefixOf, type Ioredis, type IoredisCluster } from './ioredis.js'
-import { hostAndPort, slot } from './slots.js'
+import { hostAndPort, slotOf } from './slots.js'
 
 // No queue for better times, and nothing is sent twice: a lost reply is no lost call. The package has a timer of its own.
 function settled({ connectTimeout, runtime }: OwnSettings): object {
@@ -142,7 +142,7 @@ export class OwnIoredisCluster extends Own {
   }
 
   override owner(key: string): string | undefined {
-    return this.#cluster.slots[slot(key)]?.[0]
+    return this.#cluster.slots[slotOf(key)]?.[0]
   }
 
   close(): void {

@@ -6,7 +6,7 @@ import { backoff, reconnection } from './backoff.js'
 import { CLUSTER, Coming, opened, Own, quiet, type Line, type OwnSettings } from './own.js'
 import { NodeRedisClusterSender, NodeRedisSender, parts } from './node-redis.js'
 import type { NodeRedis, NodeRedisCluster, Options } from './node-redis.js'
-import { hostAndPort, slot } from './slots.js'
+import { hostAndPort, slotOf } from './slots.js'
 
 /** What a connection has that was made here. */
 interface Made extends NodeRedis {
@@ -121,7 +121,7 @@ export class OwnNodeRedisCluster extends Own {
   async line(call: Call, signal: AbortSignal, address?: string): Promise<Line> {
     const { slots, masters, nodeClient } = parts(this.#own)
     const named = masters.find((one) => one.address === address)
-    const node = named ?? slots[slot(call.keys[0] ?? '')]?.master ?? masters[0]
+    const node = named ?? slots[slotOf(call.keys[0] ?? '')]?.master ?? masters[0]
     if (node === undefined) throw new Error('no node of the cluster is known')
     // A client that is connecting is not waited for.
     const client = node.client ?? (await Reflect.apply(nodeClient, this.#own, [node]))
@@ -138,7 +138,7 @@ export class OwnNodeRedisCluster extends Own {
   }
 
   #node(key: string | undefined): { client: Made; known: Coming } | undefined {
-    const client = key === undefined ? undefined : parts(this.#own).slots[slot(key)]?.master.client
+    const client = key === undefined ? undefined : parts(this.#own).slots[slotOf(key)]?.master.client
     if (client === undefined) return undefined
     const known = this.#nodes.get(client) ?? follow(client as Made, new Coming(client.isReady))
     this.#nodes.set(client, known)
@@ -146,7 +146,7 @@ export class OwnNodeRedisCluster extends Own {
   }
 
   override owner(key: string): string | undefined {
-    return parts(this.#own).slots[slot(key)]?.master.address
+    return parts(this.#own).slots[slotOf(key)]?.master.address
   }
 
   close(): void {

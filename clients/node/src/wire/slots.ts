@@ -11,7 +11,7 @@ const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
 })
 
 /** The slot of a key: of what is between the first `{` and the next `}`, if that is not empty. */
-export function slot(key: string): number {
+export function slotOf(key: string): number {
   const open = key.indexOf('{')
   const close = open < 0 ? -1 : key.indexOf('}', open + 1)
   const hashed = close > open + 1 ? key.slice(open + 1, close) : key

@@ -2,7 +2,7 @@
 
 import { Call } from '../call/call.js'
 import type { Line } from './own.js'
-import { failure, isMoving, late, NoReply, unconnected } from '../decide/failure.js'
+import { failureOf, isMoving, late, NoReply, unconnected } from '../decide/failure.js'
 import { Closed, type Unavailable } from '../errors.js'
 import { pause, type Runtime } from '../runtime.js'
 import type { Link } from './link.js'
@@ -59,7 +59,7 @@ export class Waits {
       try {
         return await this.#exchange(line, waiting, address !== undefined)
       } catch (error) {
-        const failed = failure(call.command, node.name, error)
+        const failed = failureOf(call.command, node.name, error)
         if (signal?.aborted || !isMoving(failed)) throw error
         if (failed.kind !== 'TRYAGAIN') redirections += 1
         if (redirections > REDIRECTIONS || this.runtime.now() >= until) throw error

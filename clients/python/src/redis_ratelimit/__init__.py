@@ -15,7 +15,7 @@ from .call.rate import Rate
 from .decide.breaker import Breaker
 from .decide.decision import Decision
 from .decide.refusals import RefusalCache
-from .decide.share import Share
+from .decide.insurance import Share
 from .errors import CallError, Closed, ConfigurationError, RateLimitError, Refused, Unavailable
 from .gate.address import client_address
 from .gate.rules import UNLIMITED, Rule

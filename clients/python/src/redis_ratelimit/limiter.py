@@ -400,7 +400,7 @@ class AsyncRateLimiter:
             cost: The actual cost of limits without a cost of their own.
             certain: Whether it was surely held. Else it may still be, so that it is repeated until it settled something.
         """
-        await self._end(endings.settlement(self._connected.prefix, keys, limits, id, cost), within, certain)
+        await self._end(endings.settle(self._connected.prefix, keys, limits, id, cost), within, certain)
 
     async def settle_ask(
         self,
@@ -426,7 +426,7 @@ class AsyncRateLimiter:
             keys: The keys 2, 3 and so on, for policies with limits on them.
             certain: Whether it was surely held. Else it may still be, so that it is repeated until it settled something.
         """
-        await self._end(endings.ask_settlement(self._connected.prefix, key, policy, id, cost, lease_id, keys), within, certain)
+        await self._end(endings.settle_ask(self._connected.prefix, key, policy, id, cost, lease_id, keys), within, certain)
 
     async def ready(self, *limits: LimitLike, policies: Sequence[str] = (), required: bool = False) -> bool:
         """Asks the server whether limits, policies and the rules of this limiter's gates are right. Nothing is charged.
@@ -447,7 +447,7 @@ class AsyncRateLimiter:
         """
         connected = self._connected
         checks = checks_of(limits, [check for gate in connected.gates for check in gate()], policies)
-        return await connected.run(readying(self._core, connected.nodes.slots, connected.prefix, checks, required))
+        return await connected.run(readying(self._core, connected.channel.slots, connected.prefix, checks, required))
 
     async def close(self) -> None:
         """Releases the leases that are held, settles what is held, and closes the connections.

@@ -11,7 +11,7 @@ from .taken.background import AsyncBackground
 from .taken.jobs import Delays, Job, Timetable
 from .taken.signals import AsyncSignal
 from .wire.clients import AsyncClient
-from .wire.nodes import AsyncNodes, async_nodes_of
+from .wire.channel import AsyncChannel, async_channel_of
 
 
 class AsyncRuntime:
@@ -29,9 +29,9 @@ class AsyncRuntime:
         """Returns an id that nobody has."""
         return uuid4().hex
 
-    def nodes(self, redis: AsyncClient, timeout: float, connect_timeout: float, replicas: bool) -> AsyncNodes:
+    def channel(self, redis: AsyncClient, timeout: float, connect_timeout: float, replicas: bool) -> AsyncChannel:
         """Returns connections to the servers of this client."""
-        return async_nodes_of(redis, timeout, connect_timeout, replicas, self.clock, self.sleep)
+        return async_channel_of(redis, timeout, connect_timeout, replicas, self.clock, self.sleep)
 
     def background(
         self, timetable: Timetable, perform: Callable[[Sequence[Job]], Awaitable[Delays]]

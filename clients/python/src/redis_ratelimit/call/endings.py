@@ -24,7 +24,7 @@ def release(prefix: str, keys: Sequence[Key], id: str, outcome: Outcome = "OK") 
     return calls.multi_release("", names, id, outcome=said)
 
 
-def settlement(prefix: str, keys: Sequence[Key], limits: Sequence[LimitLike], id: str, cost: int) -> Call:
+def settle(prefix: str, keys: Sequence[Key], limits: Sequence[LimitLike], id: str, cost: int) -> Call:
     """RL.MULTISETTLE."""
     text("id", id, 256)
     # A settlement names the tenant, and does not change its weight.
@@ -32,7 +32,7 @@ def settlement(prefix: str, keys: Sequence[Key], limits: Sequence[LimitLike], id
     return calls.multi_settle(prefix, keys, id, unweighted, cost=integer("cost", cost, 0, MOST))
 
 
-def ask_settlement(
+def settle_ask(
     prefix: str,
     key: Key,
     policy: str,

@@ -15,7 +15,7 @@ silence, and a reply that the server can decide nothing, such as READONLY: the c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from threading import Lock
+from threading import RLock
 
 from ..call.values import Seconds, integer, seconds
 from .fork import after_fork
@@ -60,7 +60,7 @@ class Circuit:
 
     def forked(self) -> None:
         """Makes a new lock. What the parent tries is not the child's trial."""
-        self._lock = Lock()
+        self._lock = RLock()
         self._tries = False
 
     def admits(self, now: float) -> int | None:

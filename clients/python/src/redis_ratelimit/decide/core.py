@@ -19,7 +19,7 @@ from .hooks import Hooks
 from .log import Log
 from .refusals import RefusalCache, Refusals
 from .replies import read
-from .share import Claim, Insurance, Share, claims_of
+from .insurance import Claim, Insurance, Share, claims_of
 
 D = TypeVar("D", bound=Decision)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Lock
+from threading import RLock
 from typing import Protocol
 from weakref import WeakSet
 
@@ -53,7 +53,7 @@ class Counters:
 
     def forked(self) -> None:
         """Makes a new lock."""
-        self._lock = Lock()
+        self._lock = RLock()
 
     def add(self, *names: str, n: int = 1) -> None:
         """Adds n to each of these counters."""

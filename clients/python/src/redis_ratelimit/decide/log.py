@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from threading import Lock
+from threading import RLock
 
 from .fork import after_fork
 
@@ -23,7 +23,7 @@ class Log:
 
     def forked(self) -> None:
         """Makes a new lock."""
-        self._lock = Lock()
+        self._lock = RLock()
 
     def warn(self, kind: str, now: float, line: str) -> None:
         """Writes a line, unless one of this kind was written less than a second ago."""

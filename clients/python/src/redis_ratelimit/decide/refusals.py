@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, replace
-from threading import Lock
+from threading import RLock
 from typing import TypeAlias, TypeVar
 
 from ..call.questions import Place
@@ -60,7 +60,7 @@ class Refusals:
 
     def forked(self) -> None:
         """Makes a new lock."""
-        self._lock = Lock()
+        self._lock = RLock()
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -75,11 +75,14 @@ class Refusals:
                 return None
             at, decision = kept
             if now - at >= self._kept_for(decision):
-                del known[place.words]
+                known.pop(place.words, None)
                 if not known:
                     self._drop(group)
                 return None
-            self._groups.move_to_end(group)
+            try:
+                self._groups.move_to_end(group)
+            except KeyError:  # a signal handler has forgotten it
+                return None
         return aged(decision, now - at) if isinstance(decision, kind) else None
 
     def keep(self, place: Place, decision: Decision, now: float, asked: int | None = None) -> None:
@@ -88,13 +91,13 @@ class Refusals:
         with self._lock:
             if asked is not None and any(self._forgotten.get(key, self._others) > asked for key in place.keys):
                 return
-            known = self._groups.setdefault(group, {})
+            known = self._groups.pop(group, {})
             known[place.words] = now, decision
             if len(known) > QUESTIONS_PER_KEY:
                 del known[next(iter(known))]
+            self._groups[group] = known
             for key in place.keys:
                 self._of_key.setdefault(key, set()).add(group)
-            self._groups.move_to_end(group)
             if len(self._groups) > self._most:
                 self._drop(next(iter(self._groups)))
 

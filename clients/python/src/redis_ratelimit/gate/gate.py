@@ -61,12 +61,12 @@ class GateCore(Generic[Req]):
         self._skip, self._fields, self._runtime = skip, headers, limiter.runtime
         self.rules, self._shed = checked_rules(rules, shed), shed
         self._core, self._background, self._taken = limiter.core, limiter.background, limiter.taken
-        self._nodes, self._prefix = limiter.nodes, limiter.prefix
+        self._channel, self._prefix = limiter.channel, limiter.prefix
         self._exposed = {EXPOSE: NAMES[headers]} if expose else {}
         self._spread = {rule.name: rule.spread for rule in self.rules if rule.spread}
         # The policies that are known to have leases. The limiter of a cluster has slots.
         self._leasing: set[str] = set()
-        self._cluster = limiter.nodes.slots is not None
+        self._cluster = limiter.channel.slots is not None
         if shed is not None:
             self._core.check_otherwise("load shedding")
         for rule in self.rules:
@@ -165,7 +165,7 @@ class GateCore(Generic[Req]):
             asked = yield from self._asked(request, before, websocket, local=False)
             steps = self._steps(asked, passage.id)
             for step in steps:
-                if self._nodes.where(step.question.call) in silent:
+                if self._channel.where(step.question.call) in silent:
                     continue
                 decision = yield from self._deciding(step, passage, silent)
                 answers += step.answers(decision)
@@ -210,7 +210,7 @@ class GateCore(Generic[Req]):
         except Unavailable as missing:
             step.question.counted = not silent  # a request is counted as failed once
             if missing.kind != HOLDS:  # its server answers other calls
-                silent |= {self._nodes.where(call), missing.node}
+                silent |= {self._channel.where(call), missing.node}
             decision = self._core.undecided(step.question, step.kind, missing)
             if missing.maybe_sent:
                 passage.unanswered(step, goes_on=decision.allowed)
@@ -244,6 +244,6 @@ class GateCore(Generic[Req]):
         try:
             reply = yield call
         except Unavailable as missing:
-            silent |= {self._nodes.where(call), missing.node}
+            silent |= {self._channel.where(call), missing.node}
             return None if self._core.goes_on(call, missing) else self._out(1)
         return self._out(seconds("retry_after", shed.retry_after)) if replies.shed(reply).shed else None

@@ -137,7 +137,7 @@ class LimitsStep(Step):
         if not self._holds:
             return []
         keys, limits = self._words_of(self._asked, costs)
-        call = endings.settlement(self._prefix, keys, limits, self._id, cost)
+        call = endings.settle(self._prefix, keys, limits, self._id, cost)
         return [End(call, _ms(self._ttl) / 1000)]
 
     def _words_of(self, asked: Sequence[AskedLimit], costs: Mapping[str, int]) -> tuple[list[str], list[Limit]]:
@@ -213,7 +213,7 @@ class PolicyStep(Step):
         each = self._asked
         if not each.budget:
             return []
-        call = endings.ask_settlement(self._prefix, each.key, each.policy, self._id, actual(each), None, ())
+        call = endings.settle_ask(self._prefix, each.key, each.policy, self._id, actual(each), None, ())
         return [End(call, _ms(each.hold) / 1000)]
 
 

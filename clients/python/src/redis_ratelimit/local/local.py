@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Generator
-from threading import Lock
+from threading import RLock
 from typing import TypeAlias
 
 from ..call import calls, questions
@@ -16,7 +16,7 @@ from ..decide import replies
 from ..decide.decision import Decision
 from ..decide.errors import CallError, Unavailable
 from ..decide.fork import after_fork
-from ..decide.share import Claim
+from ..decide.insurance import Claim
 from ..taken.connected import AsyncConnected
 from ..taken.endings import Ending
 from ..taken.jobs import Job
@@ -83,7 +83,7 @@ class AsyncLocal:
 
     def forked(self) -> None:
         """Forgets what the parent has taken."""
-        self._lock = Lock()
+        self._lock = RLock()
         self._store.forked()
         self._arrival = self._limiter.runtime.signal()
 
@@ -227,7 +227,7 @@ class AsyncLocals:
 
     def forked(self) -> None:
         """Makes a new lock."""
-        self._lock = Lock()
+        self._lock = RLock()
 
     def find(self, key: Key, limit: LimiterLike, hold: Duration, processes: int) -> AsyncLocal:
         """Returns the local limit of these arguments, always the same."""
@@ -237,7 +237,8 @@ class AsyncLocals:
         with self._lock:
             found = self._known.get(asked)
             if found is None:
-                found = self._known[asked] = AsyncLocal(self._limiter, key, limiter, rate, held, processes)
+                found = AsyncLocal(self._limiter, key, limiter, rate, held, processes)
+                found = self._known.setdefault(asked, found)
             self._known.move_to_end(asked)
             if len(self._known) > MOST_KEYS:
                 self._known.popitem(last=False)[1].count()

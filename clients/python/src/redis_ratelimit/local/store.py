@@ -1,4 +1,5 @@
-"""What a process has taken of one key ahead, and when it takes more. There is no I/O, no clock and no lock here.
+"""What a process has taken of one key ahead, and when it takes more. There is no I/O, no clock and no lock here. A signal
+handler may call in the middle of another call: then a call more may be admitted from memory, and nothing fails.
 
 The process fetches a batch by `PARTIAL` and spends it on calls. It forgets the rest when `hold` has passed since it sent the fetch.
 A batch is three quarters of what is asked for in `hold`:
@@ -184,7 +185,7 @@ class Store:
     def give_back(self, cost: int, decision: Decision, now: float) -> None:
         """Takes back what a decision of a batch has admitted. It is forgotten with that batch."""
         self.forget(now)
-        for batch in self._batches:
+        for batch in tuple(self._batches):
             if batch.decision is decision:
                 batch.left += cost
                 self._left += cost
@@ -229,10 +230,10 @@ class Store:
 
     def forget(self, now: float) -> None:
         """Forgets what is over."""
-        while now >= self._ends:
+        while self._batches and now >= self._ends:
             batch = self._batches.popleft()
             self.forgotten += batch.left
-            self._left -= batch.left
+            self._left = self._left - batch.left if self._batches else 0
             self._ends = self._batches[0].ends if self._batches else inf
             self._advance()
 
@@ -252,14 +253,14 @@ class Store:
 
     def _advance(self) -> None:
         """Finds the oldest batch of which something is left."""
-        self._current = next((batch for batch in self._batches if batch.left), _NOTHING)
+        self._current = next((batch for batch in tuple(self._batches) if batch.left), _NOTHING)
 
     def _spend(self, cost: int, now: float) -> Decision:
         """Takes a cost that is there, of the oldest batch first."""
         self.allowed += 1
         self._left -= cost
         decision = self._current.decision
-        while cost and cost >= self._current.left:
+        while cost >= self._current.left and self._current is not _NOTHING:
             cost -= self._current.left
             self._current.left = 0
             self._advance()

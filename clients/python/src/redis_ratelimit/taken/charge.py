@@ -68,7 +68,7 @@ class Charge:
     ) -> Ending:
         """What settles the estimate that this call has charged, or may have charged."""
         if isinstance(self._what, str):
-            ending = endings.ask_settlement(
+            ending = endings.settle_ask(
                 self._prefix, self._key, self._what, hold_id, actual, None, self._keys, tenant
             )
         else:

@@ -19,7 +19,7 @@ from ..decide.log import LOGGER
 from ..decide.refusals import RefusalCache
 from ..runtime import AsyncRuntime
 from ..wire.clients import AsyncClient
-from ..wire.nodes import drive
+from ..wire.channel import drive
 from ..wire.ready import Check
 from ..wire.waits import Waits
 from .jobs import BATCH, MOST, Delays, Job, Timetable
@@ -41,7 +41,7 @@ class AsyncConnected:
         core: The counters, the breaker, the cache and the log.
         taken: What is taken and under way, which ends if the limiter closes.
         background: Runs jobs.
-        nodes: The servers.
+        channel: Sends a call to its server.
         gates: What `ready` checks for each gate.
         claims: The limit of each rule of the gates, by its name, as far as it is known before there is a request.
     """
@@ -70,11 +70,11 @@ class AsyncConnected:
         self.taken = Taken(async_caller)
         self._closing = AsyncOnce()
         self._waits = Waits(max_waits)
-        timetable = Timetable(runtime.clock, self._dropped, lambda call: self.nodes.where(call))
+        timetable = Timetable(runtime.clock, self._dropped, lambda call: self.channel.where(call))
         self.background = runtime.background(timetable, self._perform)
         self.gates: list[Callable[[], list[Check]]] = []
         self.claims: dict[str, str] = {}
-        self.nodes = runtime.nodes(redis, self.timeout, self.patience, replicas)
+        self.channel = runtime.channel(redis, self.timeout, self.patience, replicas)
 
     async def close(self) -> None:
         """Ends what is taken, waits for calls under way as `Taken` says, and closes the connections."""
@@ -83,7 +83,7 @@ class AsyncConnected:
     async def _close(self, closer: Caller) -> None:
         try:
             endings = self.taken.close()
-            await self.nodes.end_waits()
+            await self.channel.end_waits()
             until = self.runtime.clock() + self.patience + self.timeout
             while (left := until - self.runtime.clock()) > 0:
                 changed = self.runtime.signal()
@@ -94,11 +94,11 @@ class AsyncConnected:
             # A release of this limiter may have granted what a call was waiting for. So the endings of such calls come last.
             servers: dict[str, list[Call]] = {}
             for ending in [*endings, *self.background.close()]:
-                servers.setdefault(self.nodes.where(ending.call), []).append(ending.call)
+                servers.setdefault(self.channel.where(ending.call), []).append(ending.call)
             for calls in servers.values():
                 await self._close_one(calls)
         finally:
-            await self.nodes.close()
+            await self.channel.close()
 
     async def _close_one(self, calls: list[Call]) -> None:
         """Tries endings once, unless their server does not answer."""
@@ -139,7 +139,7 @@ class AsyncConnected:
         """Returns the reply to a raw command, or raises the error of redis-py."""
         with self.taken.run() as run:
             run.begin(call)
-            return await self.nodes.send(call)
+            return await self.channel.send(call)
 
     async def _asked(self, run: Run, call: Call | Awaitable[object]) -> object:
         if not isinstance(call, Call):
@@ -148,12 +148,12 @@ class AsyncConnected:
         return await self._send(call)
 
     async def _send(self, call: Call) -> object:
-        where = call.asked = self.nodes.where(call)
+        where = call.asked = self.channel.where(call)
         ticket = self.core.enter(call, where)
         call.sent = False
         try:
             with self._waits.begin(call):
-                reply = await self.nodes.send(call)
+                reply = await self.channel.send(call)
         except BaseException as error:
             failure = self.core.lost(call, where, ticket, error)
             if failure is error:
@@ -169,7 +169,7 @@ class AsyncConnected:
         asked: list[tuple[Call, str, int]] = []
         outcomes: dict[int, object] = {}
         for number, call in enumerate(calls):
-            where = call.asked = self.nodes.where(call)
+            where = call.asked = self.channel.where(call)
             call.sent = False
             try:
                 asked.append((call, where, self.core.enter(call, where)))
@@ -186,9 +186,9 @@ class AsyncConnected:
 
     async def _replies(self, calls: Sequence[Call]) -> list[object]:
         if len(calls) > 1:
-            return await self.nodes.send_all(calls)
+            return await self.channel.send_all(calls)
         try:
-            return [await self.nodes.send(call) for call in calls]
+            return [await self.channel.send(call) for call in calls]
         except Exception as error:
             return [error]
 

@@ -27,7 +27,7 @@ class AsyncSender(Protocol):
         ...
 
 
-def async_sender(redis: AsyncClient | AsyncSender) -> AsyncSender:
+def async_sender_of(redis: AsyncClient | AsyncSender) -> AsyncSender:
     """Returns what sends calls on this client."""
     if isinstance(redis, client.RedisCluster):
         return _OnCluster(redis)

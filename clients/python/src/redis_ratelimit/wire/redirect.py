@@ -20,7 +20,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.1
 SLOTS = Call(["CLUSTER", "SLOTS"])
 
 
-class Step(NamedTuple):
+class Hop(NamedTuple):
     """Send a call to this node, and behind ASKING if the slot is about to move there. First pause for some seconds."""
 
     address: Address
@@ -29,7 +29,7 @@ class Step(NamedTuple):
     pause: float = 0.0
 
 
-Route: TypeAlias = Generator[Step, object, object]
+Route: TypeAlias = Generator[Hop, object, object]
 
 
 def routed(slots: SlotMap, call: Call) -> Route:
@@ -40,7 +40,7 @@ def routed(slots: SlotMap, call: Call) -> Route:
         return (yield from _redirected(slots, call, slots.node(call)))
     replies: list[object] = []
     for primary in slots.primaries():
-        replies.append((yield Step(primary, call)))
+        replies.append((yield Hop(primary, call)))
     return combined(replies)
 
 
@@ -48,7 +48,7 @@ def _redirected(slots: SlotMap, call: Call, address: Address) -> Route:
     asking, redirections, pause, tries = False, 0, 0.0, slots.clock() + (call.wait or slots.timeout)
     while redirections < REDIRECTIONS:
         try:
-            return (yield Step(address, call, asking, pause))
+            return (yield Hop(address, call, asking, pause))
         except errors.AskError as error:  # MovedError is one, too
             redirections += 1
             address = slots.reached(address, *_target(error))
@@ -79,12 +79,12 @@ def _target(error: errors.AskError) -> tuple[object, object]:
     return getattr(error, "host"), getattr(error, "port")
 
 
-def _refreshed(slots: SlotMap) -> Generator[Step, object, None]:
+def _refreshed(slots: SlotMap) -> Generator[Hop, object, None]:
     """Asks a node for the slots. If none answers, the slots stay as they are known."""
     failure: Exception | None = None
     for seed in slots.seeds():
         try:
-            slots.replace(seed, (yield Step(seed, SLOTS)))
+            slots.replace(seed, (yield Hop(seed, SLOTS)))
             return
         except Exception as error:
             failure = error

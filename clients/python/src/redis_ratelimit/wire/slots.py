@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import count
-from threading import Lock
+from threading import RLock
 from typing import NamedTuple, cast
 
 from redis import exceptions as errors
@@ -65,7 +65,7 @@ class SlotMap:
 
     def forked(self) -> None:
         """Makes a new lock."""
-        self._lock = Lock()
+        self._lock = RLock()
 
     def primaries(self) -> list[Address]:
         """Returns the primaries that have slots."""

@@ -13,7 +13,7 @@ from ..call.call import Call
 from ..decide.errors import Closed
 from ..decide.failure import NoFreeConnection
 from .source import Settings, crowded, late
-from .within import in_time
+from .within import within
 
 
 class AsyncPlace:
@@ -31,7 +31,7 @@ class AsyncPlace:
 
     async def wait(self, seconds: float) -> Any:
         """Returns what is handed, or raises a time-out."""
-        async with in_time(seconds, "no free connection"):
+        async with within(seconds, "no free connection"):
             return await self._given
 
     def given(self) -> Any:
@@ -51,7 +51,7 @@ class AsyncRoom:
             await self._semaphore.acquire()  # at once
             return
         try:
-            async with in_time(seconds, crowded(seconds)):
+            async with within(seconds, crowded(seconds)):
                 await self._semaphore.acquire()
         except NoReply as error:
             raise NoFreeConnection(crowded(seconds)) from error
@@ -83,7 +83,7 @@ async def is_stale(connection: Any) -> bool:
 async def connect(connection: Any, seconds: float, patience: float) -> None:
     """Connects, or raises an error when the shorter of these times is over."""
     seconds = min(seconds, patience)
-    async with in_time(seconds, f"no connection within {seconds * 1000:.0f} ms"):
+    async with within(seconds, f"no connection within {seconds * 1000:.0f} ms"):
         await connection.connect()
 
 
@@ -99,7 +99,7 @@ async def exchange(
     cancelled = _cancellations()
     if is_over(call):
         raise Closed
-    async with in_time(seconds, late(seconds)):
+    async with within(seconds, late(seconds)):
         if asking:
             await connection.send_command("ASKING")
             await connection.read_response()
@@ -123,7 +123,7 @@ async def exchange_all(
     cancelled = _cancellations()
     if is_over(calls[0]):
         raise Closed
-    async with in_time(seconds, late(seconds)):
+    async with within(seconds, late(seconds)):
         for call in calls:
             call.sent = True
         await connection.send_packed_command(connection.pack_commands([call.words for call in calls]))

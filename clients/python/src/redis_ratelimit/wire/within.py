@@ -41,7 +41,7 @@ class _Timer:
 
 
 @asynccontextmanager
-async def in_time(seconds: float, late: str) -> AsyncGenerator[None]:
+async def within(seconds: float, late: str) -> AsyncGenerator[None]:
     """Raises an error if a block of code is not done in time."""
     graces = 0
     try:

@@ -1,4 +1,4 @@
-"""A limiter's own connections to its servers."""
+"""Sends a limiter's calls to its servers, on connections of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..call.call import Call
 from ..call.errors import ConfigurationError
 from .clients import AsyncClient, wrong_client
 from .link import AsyncLink, AsyncLinks
-from .redirect import Step, routed
+from .redirect import Hop, routed
 from .slots import SlotMap
 from .source import Source, server_name, source_of_cluster, source_of_server
 
@@ -35,26 +35,26 @@ async def drive(steps: Generator[S, object, R], perform: Callable[[S], Awaitable
         return done.value  # type: ignore[no-any-return]
 
 
-def async_nodes_of(
+def async_channel_of(
     redis: AsyncClient,
     timeout: float,
     connect_timeout: float,
     replicas: bool,
     clock: Callable[[], float],
     sleep: Callable[[float], Awaitable[None]],
-) -> AsyncNodes:
+) -> AsyncChannel:
     """Returns connections of the limiter's own to the servers of this client."""
     if isinstance(redis, RedisCluster):
         source = source_of_cluster(redis, Connection, SSLConnection)
-        return AsyncClusterNodes(source, timeout, connect_timeout, replicas, clock, sleep)
+        return AsyncClusterChannel(source, timeout, connect_timeout, replicas, clock, sleep)
     if not isinstance(redis, Redis):
         raise wrong_client(redis)
     if replicas:
         raise ConfigurationError("read_from_replicas needs the client of a cluster")
-    return AsyncServerNodes(source_of_server(redis), timeout, connect_timeout, clock)
+    return AsyncServerChannel(source_of_server(redis), timeout, connect_timeout, clock)
 
 
-class AsyncServerNodes:
+class AsyncServerChannel:
     """A single server."""
 
     slots: None = None
@@ -86,7 +86,7 @@ class AsyncServerNodes:
         await self._link.close()
 
 
-class AsyncClusterNodes:
+class AsyncClusterChannel:
     """The nodes of a cluster."""
 
     slots: SlotMap
@@ -124,10 +124,10 @@ class AsyncClusterNodes:
                 replies.append(error)
         return replies
 
-    async def _perform_once(self, call: Call, known: list[object], step: Step) -> object:
-        """Performs a step, of which the reply may be known already."""
-        if step.call is not call or not known:
-            return await self._perform(step)
+    async def _perform_once(self, call: Call, known: list[object], hop: Hop) -> object:
+        """Performs a hop, of which the reply may be known already."""
+        if hop.call is not call or not known:
+            return await self._perform(hop)
         reply = known.pop()
         if isinstance(reply, Exception):
             raise reply
@@ -147,10 +147,10 @@ class AsyncClusterNodes:
         for link in self._links.close():
             await link.close()
 
-    async def _perform(self, step: Step) -> object:
-        if step.pause:
-            await self._sleep(step.pause)
-        return await self._links.to(step.address).exchange(step.call, step.asking)
+    async def _perform(self, hop: Hop) -> object:
+        if hop.pause:
+            await self._sleep(hop.pause)
+        return await self._links.to(hop.address).exchange(hop.call, hop.asking)
 
 
-AsyncNodes: TypeAlias = AsyncServerNodes | AsyncClusterNodes
+AsyncChannel: TypeAlias = AsyncServerChannel | AsyncClusterChannel

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from threading import Lock
+from threading import RLock
 from typing import Literal, NamedTuple
 
 from ..call.errors import ConfigurationError
@@ -85,7 +85,7 @@ class Insurance:
 
     def forked(self) -> None:
         """Makes a new lock."""
-        self._lock = Lock()
+        self._lock = RLock()
 
     def take(self, claims: Sequence[Claim], now: float, *, charges: bool = True) -> Verdict:
         """Admits a call if all its claims fit, and then takes them.
@@ -126,7 +126,7 @@ class Insurance:
         """Whether there is room for another key, after those that are full again have gone."""
         if len(self._left) >= MOST_KEYS and now - self._swept >= SWEEP:
             self._swept = now
-            self._left = {place: left for place, left in self._left.items() if left[2] > now}
+            self._left = {place: left for place, left in list(self._left.items()) if left[2] > now}
         return len(self._left) < MOST_KEYS
 
 
