@@ -146,6 +146,18 @@ fn each_text_of_an_error_is_on_a_page() {
 }
 
 #[test]
+fn a_page_explains_its_arrows() {
+    let mut explained = 0;
+    for page in page::pages().iter().filter(|page| page.text.contains("\n→ ")) {
+        assert!(page.text.contains("[arrow](README.md#the-reply) sums up"), "{}: no legend", page.name);
+        explained += 1;
+    }
+    assert!(explained > 0);
+    let reply = page::index().text;
+    assert!(section_of(&reply, "The reply").contains("a line with an arrow sums up"));
+}
+
+#[test]
 fn five_integers_have_labels_in_each_example() {
     for page in page::pages() {
         if page.commands[0].documentation.reply[0].starts_with("Five integers") {
