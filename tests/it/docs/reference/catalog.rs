@@ -38,7 +38,7 @@ pub fn page_part(
     let usage = command.usage();
     let subcommands = subcommands(command);
     let syntax = format!("```text\n{}\n```\n\n{}\n{subcommands}", wrapped(&usage), properties(command));
-    let reply: String = command.reply.iter().map(|sentence| format!("- {sentence}\n")).collect();
+    let reply = command.reply.iter().map(|sentence| format!("- {sentence}\n")).collect::<Vec<_>>().concat();
     let is_five = command.reply[0].starts_with("Five integers");
     let reply = format!("{reply}{}", protocols(types, if is_five { FIVE_EXPLAINED } else { "" }));
     let above: &[Command] = if let Place::Below(above) = place { above } else { &[] };
