@@ -58,6 +58,16 @@ const THEN: Record<string, string> = {
     const answer = await fetch('http://127.0.0.1:3000')
     assert.match(answer.headers.get('ratelimit') ?? '', /^"default";r=99;t=/)
     assert.equal(await answer.text(), 'hello')`,
+  'docs/callers.md': `
+    const { createServer } = await import('node:http')
+    const statuses = [429, 200]
+    const api = createServer((_, response) => {
+      const status = statuses.shift() ?? 500
+      response.writeHead(status, status === 429 ? { 'Retry-After': '1' } : {}).end('hello')
+    })
+    await new Promise((listening) => api.listen(3000, '127.0.0.1', () => listening(undefined)))
+    assert.equal(await (await request('http://127.0.0.1:3000')).text(), 'hello')
+    assert.deepEqual(statuses, [])`,
   'docs/recipes-concurrency.md': `
     assert.equal(await run('acme', 'a job'), true)`,
   'docs/recipes-login.md': `

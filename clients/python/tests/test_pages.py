@@ -10,8 +10,10 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from textwrap import indent
 from types import CodeType, SimpleNamespace
@@ -110,9 +112,32 @@ async def an_answer_is_charged_what_it_took(names: Names, server: Server) -> Non
         await anext(names["answer"]("ann", "red", "two words", 100_000))
 
 
+async def a_refused_caller_waits_and_comes_again(names: Names, _: Server) -> None:
+    statuses = [429, 200]
+
+    class Limited(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status := statuses.pop(0))
+            if status == 429:
+                self.send_header("Retry-After", "1")
+            self.end_headers()
+            self.wfile.write(b"hello")
+
+        def log_message(self, *_: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Limited) as api:
+        thread = threading.Thread(target=api.serve_forever)
+        thread.start()
+        assert names["fetch"](f"http://127.0.0.1:{api.server_port}") == b"hello"
+        api.shutdown()
+        thread.join()
+    assert statuses == []
+
+
 # What the programs of a page do, once they have run.
 THEN: dict[Path, Callable[[Names, Server], Awaitable[None]]] = {
     README: each_framework_counts_the_request,
+    ROOT / "docs" / "callers.md": a_refused_caller_waits_and_comes_again,
     ROOT / "docs" / "recipes-concurrency.md": a_job_has_a_lease,
     ROOT / "docs" / "recipes-login.md": a_login_admits_five_guesses,
     ROOT / "docs" / "recipes-tokens.md": an_answer_is_charged_what_it_took,

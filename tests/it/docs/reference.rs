@@ -1,9 +1,9 @@
-//! `docs/commands/` has a page for each command. The parts between markers are what the language says of commands,
-//! and the costs of docs/performance.md:
+//! `docs/commands/` has each command on a page, alone or beside its sisters. The title of a page lists its commands, and its
+//! file is named after the first. The parts between markers are what the language says of a command:
 //!
 //! ```text
-//! <!-- catalog --> syntax, flags, arguments and reply <!-- /catalog -->
-//! <!-- cost -->    the rows of the command            <!-- /cost -->
+//! <!-- catalog RL.GCRA --> syntax, flags, arguments and reply <!-- /catalog -->
+//! <!-- options -->         the options that commands share    <!-- /options -->, in the index
 //! ```
 //!
 //! `RATELIMIT_REFERENCE=write cargo test --test it reference` writes these parts anew, and `clients/contract/catalog.json`.
@@ -12,9 +12,9 @@
 mod argument;
 pub mod catalog;
 mod contract;
-mod cost;
 mod files;
 pub(super) mod links;
+mod page;
 mod settings;
 
 use std::fs;
@@ -22,75 +22,55 @@ use std::fs;
 use ratelimit_language::Error;
 
 use crate::support::PROMPT;
-use crate::support::fuzz::grammar::commands;
+use crate::support::fuzz::grammar::{Command, commands};
 use files::{folder, is_written, read, root};
+use page::Page;
 
-/// The sections of a page, in order.
-const SECTIONS: [&str; 8] =
-    ["Example", "Syntax", "Arguments", "Reply", "Details", "Errors", "Cost", "See also"];
-
-/// The names of the commands, in lower case.
-fn names() -> Vec<String> {
-    commands().iter().map(|command| command.name.to_lowercase()).collect()
-}
-
-/// The names of commands with their pages.
-fn pages() -> impl Iterator<Item = (String, String)> {
-    names().into_iter().map(|name| {
-        let page = read(&folder().join(format!("{name}.md")));
-        (name, page)
-    })
+#[test]
+fn each_command_is_on_one_page_which_is_named_after_its_first() {
+    let pages = page::all();
+    let mut found: Vec<&str> =
+        pages.iter().flat_map(|page| &page.commands).map(|command| command.name.as_str()).collect();
+    found.sort_unstable();
+    let commands = commands();
+    let mut expected: Vec<&str> = commands.iter().map(|command| command.name.as_str()).collect();
+    expected.sort_unstable();
+    assert_eq!(found, expected, "left: the commands on the pages in docs/commands/; right: all commands");
+    assert_eq!(expected.len(), 38, "the number of commands; if one is new, change it here");
+    for page in page::pages() {
+        assert_eq!(page.name, page.commands[0].name.to_lowercase(), "{}", page.path.display());
+    }
 }
 
 #[test]
-fn each_command_has_a_page_and_each_page_a_command() {
-    let found =
-        fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut found: Vec<String> = found.filter(|name| name != "README.md").collect();
-    found.sort();
-    let names = names();
-    let expected: Vec<String> = names.iter().map(|name| format!("{name}.md")).collect();
-    assert_eq!(found, expected, "left: the pages in docs/commands/; right: those of the commands");
-    assert_eq!(names.len(), 38, "the number of commands; if one is new, change it here");
-}
-
-#[test]
-fn what_a_page_says_of_its_command_is_what_the_language_says() {
-    let performance = read(&root().join("docs/performance.md"));
-    for command in commands() {
-        let name = command.name.to_lowercase();
-        let path = folder().join(format!("{name}.md"));
-        let page = read(&path);
-        let part = catalog::page_part(command.documentation, &contract::types(&command));
-        let renewed = with_part(&page, "catalog", &part);
-        let renewed = with_part(&renewed, "cost", &cost::table(&command.name, &performance));
+fn what_a_page_says_of_its_commands_is_what_the_language_says() {
+    for page in page::all() {
+        let renewed = page.renewed();
         if is_written() {
-            fs::write(&path, &renewed).unwrap();
+            fs::write(&page.path, &renewed).unwrap();
         } else {
             assert!(
-                page == renewed,
-                "{name}.md is not up to date: RATELIMIT_REFERENCE=write writes it. It must be\n{renewed}"
+                page.text == renewed,
+                "{}.md is not up to date: RATELIMIT_REFERENCE=write writes it. It must be\n{renewed}",
+                page.name
             );
         }
     }
 }
 
-/// The page with another text between two markers.
-fn with_part(page: &str, marker: &str, text: &str) -> String {
-    let (start, end) = (format!("<!-- {marker} -->\n"), format!("<!-- /{marker} -->\n"));
-    let (before, rest) = page.split_once(&start).unwrap_or_else(|| panic!("no {start} in {page}"));
-    let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("no {end} in {page}"));
-    format!("{before}{start}{text}{end}{after}")
-}
-
 #[test]
 fn each_page_has_the_same_sections_in_the_same_order() {
-    for (name, page) in pages() {
-        assert!(page.starts_with(&format!("# {}\n\n", name.to_uppercase())), "{name}");
-        let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
-        assert_eq!(sections, SECTIONS, "{name}");
-        for section in SECTIONS {
-            assert!(!section_of(&page, section).is_empty(), "{name}: nothing below {section}");
+    for page in page::pages() {
+        let sections: Vec<&str> = page.text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+        let own: Vec<&str> = if page.is_of_one() {
+            vec!["Syntax", "Arguments", "Reply"]
+        } else {
+            page.commands.iter().map(|command| command.name.as_str()).collect()
+        };
+        let expected = [vec!["Example"], own, vec!["Details", "Errors", "See also"]].concat();
+        assert_eq!(sections, expected, "{}", page.name);
+        for section in sections {
+            assert!(!section_of(&page.text, section).is_empty(), "{}: nothing below {section}", page.name);
         }
     }
 }
@@ -101,20 +81,33 @@ fn section_of<'p>(page: &'p str, section: &str) -> &'p str {
     rest.split("\n## ").next().unwrap_or(rest).trim()
 }
 
+/// The example and the errors of a command. Both are in its section of the index, if it has no page.
+fn example_and_errors<'p>(page: &'p Page, command: &Command) -> [&'p str; 2] {
+    let sections = if page.name == "README" { [&*command.name; 2] } else { ["Example", "Errors"] };
+    sections.map(|section| section_of(&page.text, section))
+}
+
 #[test]
-fn each_page_shows_the_command_at_work_and_its_errors() {
-    for (name, page) in pages() {
-        let called = format!("{PROMPT}{}", name.to_uppercase());
-        let example = section_of(&page, "Example");
-        assert!(example.contains(&called), "{name}: the example has no {called}");
-        let errors = section_of(&page, "Errors");
-        assert!(errors.contains(&called) && errors.contains("\n(error) "), "{name} shows no error");
+fn each_page_shows_each_command_at_work_and_its_errors() {
+    for page in page::all() {
+        for command in &page.commands {
+            let name = &command.name;
+            let is_call = |line: &str| {
+                let words = line.strip_prefix(PROMPT).and_then(|call| call.strip_prefix(name.as_str()));
+                words.is_some_and(|words| words.is_empty() || words.starts_with(' '))
+            };
+            let [example, errors] = example_and_errors(&page, command);
+            assert!(example.lines().any(is_call), "{}: no example calls {name}", page.name);
+            let fails = |[call, reply]: &[&str; 2]| is_call(call) && reply.starts_with("(error) ");
+            let lines: Vec<&str> = errors.lines().collect();
+            assert!(lines.array_windows().any(fails), "{}: {name} shows no error", page.name);
+        }
     }
 }
 
 #[test]
 fn each_text_of_an_error_is_on_a_page() {
-    let pages: String = pages().map(|(_, page)| page).chain([read(&folder().join("README.md"))]).collect();
+    let pages: String = page::all().into_iter().map(|page| page.text).collect();
     // A new error must be in the list below, or name an argument or a word in its text.
     let has_fixed_text = |error: &Error| match error {
         Error::Arity
@@ -153,12 +146,24 @@ fn each_text_of_an_error_is_on_a_page() {
 }
 
 #[test]
+fn a_page_explains_its_arrows() {
+    let mut explained = 0;
+    for page in page::pages().iter().filter(|page| page.text.contains("\n→ ")) {
+        assert!(page.text.contains("[arrow](README.md#the-reply) sums up"), "{}: no legend", page.name);
+        explained += 1;
+    }
+    assert!(explained > 0);
+    let reply = page::index().text;
+    assert!(section_of(&reply, "The reply").contains("a line with an arrow sums up"));
+}
+
+#[test]
 fn five_integers_have_labels_in_each_example() {
-    for (name, page) in pages() {
-        if section_of(&page, "Reply").starts_with("- Five integers") {
-            let example = section_of(&page, "Example");
+    for page in page::pages() {
+        if page.commands[0].documentation.reply[0].starts_with("Five integers") {
+            let example = section_of(&page.text, "Example");
             for label in ["# limited", "# limit", "# remaining", "# retry_after", "# reset_after"] {
-                assert!(example.contains(label), "{name}: no reply with a label {label}");
+                assert!(example.contains(label), "{}: no reply with a label {label}", page.name);
             }
         }
     }
@@ -166,13 +171,24 @@ fn five_integers_have_labels_in_each_example() {
 
 #[test]
 fn the_index_has_each_command_with_its_summary() {
-    let index = read(&folder().join("README.md"));
+    let index = page::index().text;
+    for page in page::all() {
+        for command in &page.commands {
+            let (title, summary) = (&command.name, command.documentation.summary);
+            let row = format!("| [{title}]({}) | {summary}. |\n", page.link(command));
+            assert_eq!(index.matches(&row).count(), 1, "the index lacks {row}");
+        }
+    }
+}
+
+#[test]
+fn the_sidebar_has_each_page_with_its_commands() {
     let site = read(&root().join("docs/site/SUMMARY.md"));
-    for command in commands() {
-        let (title, name) = (&command.name, command.name.to_lowercase());
-        let row = format!("| [{title}]({name}.md) | {}. |\n", command.documentation.summary);
-        assert_eq!(index.matches(&row).count(), 1, "the index lacks {row}");
-        let entry = format!("- [{title}](docs/commands/{name}.md)\n");
+    for page in page::pages() {
+        let [first, sisters @ ..] = &page.commands[..] else { panic!("{} has no command", page.name) };
+        let short = |command: &Command| command.name.trim_start_matches("RL.").to_owned();
+        let titles: Vec<_> = [first.name.clone()].into_iter().chain(sisters.iter().map(short)).collect();
+        let entry = format!("- [{}](docs/commands/{}.md)\n", titles.join(", "), page.name);
         assert_eq!(site.matches(&entry).count(), 1, "docs/site/SUMMARY.md lacks {entry}");
     }
 }

@@ -55,13 +55,9 @@ fn catalog() -> String {
     )
 }
 
-/// The rows of a page's table: what each form of a command returns in either protocol.
-pub fn types(command: &Command) -> String {
-    let row = |form: &Form| {
-        let [resp2, resp3] = replies::types(form.reply);
-        format!("| `{}` | {resp2} | {resp3} |\n", form.words.join(" "))
-    };
-    forms(command).iter().map(row).collect()
+/// The words of each form of a command, and what it returns in either protocol.
+pub fn types(command: &Command) -> Vec<(String, [&'static str; 2])> {
+    forms(command).iter().map(|form| (form.words.join(" "), replies::types(form.reply))).collect()
 }
 
 /// The alternatives that begin with a word of their own, and the command without such a word.
