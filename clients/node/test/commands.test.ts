@@ -61,7 +61,7 @@ for (const kind of KINDS) {
       await commands.gcra(own, 0, 1, '1m')
       const told = await commands.explain('gcra', [own, '0', '1', '1m', 'COST', '0'])
       assert.equal(told[0], 'admitted')
-      assert.match(told[1] ?? '', /^1\. GCRA 0 1 1m on .*: admits; 0 of 1 left; fully reset in /)
+      assert.match(told[1] ?? '', /^1\. GCRA 0 1 1m COST 0 on .*: admits; 0 of 1 left; fully reset in /)
     })
 
     test('load shedding, the top and the help', async () => {
