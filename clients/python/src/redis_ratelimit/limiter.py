@@ -93,7 +93,7 @@ class AsyncRateLimiter:
 
     @property
     def counters(self) -> dict[str, int]:
-        """What has happened so far.
+        """What has happened so far in this process.
 
         `asked` is the number of decisions, of which were `allowed` and `refused` by the server or by the cache
         (`cached`) or from memory (`answered_locally`), and `failed_open`, `failed_closed`, `insured_allowed` and
