@@ -26,7 +26,7 @@ export interface HoldCallOptions extends CallOptions, TenantOptions {
   critical?: boolean | undefined
 }
 
-const NAMES: Names<HoldCallOptions> = { ...OF_CALL, ...OF_TENANT, wait: true, critical: true }
+const NAMES: Names<HoldCallOptions> = { wait: true, critical: true, ...OF_CALL, ...OF_TENANT }
 
 /** A charge that is settled at its end. */
 export class Hold {
