@@ -29,7 +29,8 @@ class Manner:
     @property
     def name(self) -> str:
         """The option that is chosen, or nothing."""
-        names = [name for name in ("partial", "force", "reserve") if getattr(self, name) is not False]
+        chosen = {"partial": self.partial, "force": self.force, "reserve": self.reserve is not False}
+        names = [name for name, is_chosen in chosen.items() if is_chosen]
         if len(names) > 1:
             raise ConfigurationError("take one of partial, force and reserve")
         return names[0] if names else ""

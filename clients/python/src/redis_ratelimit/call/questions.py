@@ -10,7 +10,7 @@ from . import calls
 from .adapt import Adapt
 from .call import Call, block_seconds
 from .errors import ConfigurationError
-from .limit import MOST, Limit, Limiter, LimiterLike, LimitLike, is_policy, limiter_words
+from .limit import MOST, Limit, Limiter, LimiterLike, LimitLike, check_policy, is_policy, limiter_words
 from .limiters import Concurrent, Sketch
 from .manner import Manner
 from .rate import limiter_of
@@ -82,11 +82,13 @@ def limit(
         words += ("COST", cost)
     words += manner.words(known)
     if (held := checked_hold(hold)) is not None:
+        if not known.can("hold"):
+            raise ConfigurationError(f"{known.NAME} takes no hold")
         words += ("HOLD", held[0], duration_word(held[1]))
     call = Call(words, [key])
     if (block := checked_wait(wait, manner, cost, critical)) is not None:
         if not known.can("block"):
-            raise ConfigurationError(f"{known!r} cannot wait")
+            raise ConfigurationError(f"{known.NAME} takes no wait")
         call.words += ("BLOCK", duration_word(block))
         if critical and not getattr(known, "critical", False):  # a lease has the word once
             call.words.append("CRITICAL")
@@ -148,7 +150,7 @@ def ask(
     critical: bool = False,
 ) -> Question:
     """RL.ASK."""
-    text("policy", policy, 64)
+    check_policy(policy)
     if lease_id is not None:
         text("lease_id", lease_id, 256)
     tenant_words(tenant, weight)  # an error if they are wrong
@@ -277,7 +279,7 @@ def checked_hold(hold: tuple[str, Duration] | None) -> tuple[str, Duration] | No
     """Returns an id and a ttl, if they are right."""
     if hold is not None:
         if not isinstance(hold, tuple) or len(hold) != 2:
-            raise ConfigurationError(f"hold must be an id and a ttl, not {hold!r}")
+            raise ConfigurationError(f"hold must be a tuple of an id and a ttl, such as ('job1', '10m'), not {hold!r}")
         text("the id of hold", hold[0], 256)
         check_duration("the ttl of hold", hold[1], 1)
     return hold

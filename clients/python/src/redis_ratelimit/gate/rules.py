@@ -10,7 +10,7 @@ from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
 
 from ..call.errors import ConfigurationError
-from ..call.limit import MOST, Limit, Limiter, LimiterLike
+from ..call.limit import MOST, Limit, Limiter, LimiterLike, check_policy
 from ..call.rate import limiter_of
 from ..call.steady import checked_limit, steady_rate
 from ..call.values import Duration, check_duration, decimal, integer, shortest, text
@@ -119,7 +119,7 @@ class Rule(Generic[Req]):
             if not isinstance(self.websocket, bool):
                 raise ConfigurationError(f"websocket must be True or False, not {self.websocket!r}")
             if isinstance(self.policy, str):
-                text("policy", self.policy, 64)
+                check_policy(self.policy)
             if not callable(self.limit) and self.limit is not None:
                 self._checked(self.limit)
 
@@ -134,7 +134,7 @@ class Rule(Generic[Req]):
                 policy = yield from _given(self.policy, request)
                 if isinstance(policy, Unlimited):
                     return None
-                text("policy", policy, 64)
+                check_policy(policy)
                 cost = yield from self._cost(request)
                 return AskedPolicy(self.name, caller, *cost, self.hold, self.counts, str(policy))
             limit = yield from _given(self.limit, request)
