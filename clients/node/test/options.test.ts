@@ -62,6 +62,8 @@ test('wrong arguments of calls are errors before anything is sent, and are named
     [() => limiter.lease('k', { capacity: 1, ttl: '1s', adapt: any({ speed: 1 }) }), /there is no option 'adapt.speed'/],
     [() => limiter.local('k', '10/s', any(undefined)), /^options are missing: \{ processes: … \}$/],
     [() => limiter.budget('k', '10/s', any({ tll: 5 })), /^there is no option 'tll'; options are /],
+    [() => limiter.limit('k', any(undefined)), /^a limiter is missing, such as '10\/s'/],
+    [() => limiter.budget('', '10/s'), /^a key must be a text/],
     [() => budget.hold(1, any({ waits: 5 })), /^there is no option 'waits'; options are /],
     [() => budget.hold(1, any(() => 'done'), any({ tenant: 'ann' })), /^the options come before the work: hold\(estimate, options, work\)$/],
     [() => limiter.release('k', 'id', any(undefined)), /^options are missing: \{ within: … \}$/],

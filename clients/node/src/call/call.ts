@@ -67,8 +67,7 @@ export class Call {
 
   /** A key. */
   key(key: string): this {
-    if (typeof key !== 'string' || key === '') throw new ConfigurationError(`a key must be a text that is not empty, such as 'user:1', not ${shown(key)}`)
-    if (LONE.test(key)) throw new ConfigurationError('a key must be a text without lone surrogates')
+    checkKey(key)
     const prefixed = this.prefix + key
     this.keys.push(prefixed)
     this.words.push(prefixed)
@@ -164,6 +163,12 @@ export class Call {
     for (const limit of limits) this.values(limitOf(limit).clause)
     return this
   }
+}
+
+/** Checks a key. */
+export function checkKey(key: string): void {
+  if (typeof key !== 'string' || key === '') throw new ConfigurationError(`a key must be a text that is not empty, such as 'user:1', not ${shown(key)}`)
+  if (LONE.test(key)) throw new ConfigurationError('a key must be a text without lone surrogates')
 }
 
 // The server takes no exponents.

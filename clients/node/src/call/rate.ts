@@ -83,6 +83,7 @@ export function limiterOf(like: LimiterLike): Limiter {
     return rate
   }
   if (typeof like?.name === 'string' && Array.isArray(like.words)) return like
+  if (like === undefined) throw new ConfigurationError("a limiter is missing, such as '10/s' or new Gcra(9, 10, '1s')")
   const kind = Array.isArray(like) ? 'list' : 'clause' in Object(like) ? 'Limit' : ''
   const several = kind && `: a ${kind} is for limits(keys, limits)`
   throw new ConfigurationError(`a limiter is needed, such as '10/s' or new Gcra(9, 10, '1s'), not ${shown(like)}${several}`)

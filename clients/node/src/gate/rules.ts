@@ -239,8 +239,9 @@ function checkLimiter(given: LimiterLike, { estimate, counts, local }: Rule<neve
   const limiter = limiterOf(given)
   const { id, maxwait } = limiter as Partial<Concurrent & Smooth>
   if (!can(limiter, 'joint')) throw new ConfigurationError(`${limiter.name} cannot be asked together with other limits`)
-  if (limiter.name === 'SMOOTH' && maxwait === undefined) throw new ConfigurationError('SMOOTH needs maxwait here')
-  if (limiter.name === 'CONCURRENT' && id !== undefined) throw new ConfigurationError('CONCURRENT has no id here')
+  if (limiter.name === 'SMOOTH' && maxwait === undefined)
+    throw new ConfigurationError('SMOOTH needs a maxwait, since admitted requests wait for their turn')
+  if (limiter.name === 'CONCURRENT' && id !== undefined) throw new ConfigurationError('a lease has no id: each request gets one of its own')
   if ((estimate ?? counts) !== undefined && !can(limiter, 'hold'))
     throw new ConfigurationError(`${limiter.name} takes no ${counts === undefined ? 'estimate' : 'counts'}`)
   return limiter

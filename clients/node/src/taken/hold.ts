@@ -3,6 +3,7 @@
 /** Budgets: an estimate is charged, and settled at the actual cost. */
 
 import { checkFunction, known, type Names } from '../call/arguments.js'
+import { checkKey } from '../call/call.js'
 import { settleAsk, settleOne } from '../call/endings.js'
 import { can } from '../call/facts.js'
 import { OF_CALL, type BudgetOptions, type CallOptions } from '../call/options.js'
@@ -111,6 +112,7 @@ export class Budget {
   constructor(to: Connected, readonly key: string, of: LimiterLike, options: BudgetOptions) {
     const { ttl = '10m', keys } = known('options', options, OF_BUDGET)
     this.#to = to
+    checkKey(key)
     this.of = policyOrLimiter(of)
     if (typeof this.of !== 'string') {
       if (keys !== undefined) throw new ConfigurationError('only a policy has more keys')

@@ -10,7 +10,7 @@ from typing import ClassVar, TypeAlias, TypeGuard
 
 from .errors import ConfigurationError
 from .tenant import tenant_words
-from .values import LONGEST, NAMED_UNITS, UNITS, Word, integer, of_calendar, text
+from .values import LONGEST, NAMED_UNITS, UNITS, Word, flags, integer, of_calendar, text
 
 MOST = 9_007_199_254_740_991
 """2^53 - 1, the largest count."""
@@ -143,6 +143,7 @@ class Limit:
             integer("on", self.on, 1, 64)
         if self.cost is not None:
             integer("cost", self.cost, 0, MOST)
+        flags(shadow=self.shadow)
         tenant_words(self.tenant, self.weight)
 
     def options(self, *, on: bool = True) -> list[Word]:

@@ -15,7 +15,7 @@ from .limiters import Concurrent, Sketch
 from .manner import Manner
 from .rate import limiter_of
 from .tenant import tenant_words
-from .values import Duration, Key, Word, check_duration, duration_word, integer, key_bytes, prefixed, text
+from .values import Duration, Key, Word, check_duration, duration_word, flags, integer, key_bytes, prefixed, text
 
 
 class Place(NamedTuple):
@@ -113,6 +113,7 @@ def limits(
     critical: bool = False,
 ) -> Question:
     """RL.MULTI."""
+    flags(force=force)
     call = calls.multi(
         prefix,
         keys,
@@ -153,6 +154,7 @@ def ask(
     check_policy(policy)
     if lease_id is not None:
         text("lease_id", lease_id, 256)
+    flags(full=full, force=force)
     tenant_words(tenant, weight)  # an error if they are wrong
     call = calls.ask(
         prefix,
@@ -232,6 +234,7 @@ def lease(
 ) -> Question:
     """RL.CONCURRENT."""
     tenant_words(tenant, weight)  # an error if they are wrong
+    flags(critical=critical, fence=fence)
     integer("cost", cost, 1, MOST)
     own: dict[str, Any] = {} if adapt is None else {"adapt": True, **asdict(adapt)}
     Concurrent(capacity, ttl, lease_id, reserved=reserved, critical=critical, **own)  # an error if it is wrong
@@ -264,6 +267,8 @@ def checked_wait(
     wait: Duration | None, manner: Manner = PLAIN, cost: int = 1, critical: bool = False
 ) -> Duration | None:
     """Returns how long to wait in the server, if it is right. A call that waits is charged as a whole, and then."""
+    if critical is not False:
+        flags(critical=critical)
     if wait is not None:
         check_duration("wait", wait, 1)
         if manner:

@@ -132,6 +132,13 @@ def function(name: str, value: object) -> None:
         raise ConfigurationError(f"{name} must be a function, not {value!r}")
 
 
+def flags(**given: object) -> None:
+    """Checks that each is True or False. Text such as `"no"` would be taken for True."""
+    for name, value in given.items():
+        if not isinstance(value, bool):
+            raise ConfigurationError(f"{name} must be True or False, not {value!r}")
+
+
 def one_of(name: str, value: object, *words: str) -> None:
     """Checks that a value is one of these words, in upper or lower case as the server takes it."""
     if not isinstance(value, str) or value.upper() not in words:
