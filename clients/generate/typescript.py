@@ -82,7 +82,7 @@ LIMITERS = GENERATED + """
  * @module
  */
 
-import { known, type Names } from './arguments.js'
+import { checkArguments, known, type Names } from './arguments.js'
 import { decimalWord, durationWord, integerWord, Limiter, milliseconds, oneOf, textWord, zoneWord, type Duration } from './values.js'
 """
 
@@ -267,6 +267,7 @@ def limiter(entry):
     out += ["", comment(lines, "  "), f"  constructor({', '.join(signature)}) {{", "    const words: string[] = []"]
     if optional:
         out.append(f"    known('options', parameters, {constant(entry['class'] + 'Parameters')})")
+    out.append(f"    checkArguments('{entry['class']}', arguments.length, {texts(camel(p['name']) for p in required)})")
     for param in entry["arguments"]:
         value = ("parameters." if param.get("optional") else "") + camel(param["name"])
         token = f"'{param['token']}'" if "token" in param else None

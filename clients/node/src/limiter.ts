@@ -10,7 +10,7 @@ import type {
   AskCallOptions, BudgetOptions, ExplainOptions, LeaseOptions, LimitCallOptions, LimitsCallOptions, Outcome, PeekCallOptions,
   RefundOptions, SettleAskOptions, SettleOptions, UndoOptions,
 } from './call/options.js'
-import { checkedMore, checkKeysAndLimits, idWord, policyWord } from './call/questions.js'
+import { checkedLease, checkedMore, checkKeysAndLimits, idWord, policyWord } from './call/questions.js'
 import type { LimiterLike } from './call/rate.js'
 import { settings, span, type SettingsOptions } from './call/settings.js'
 import { integerWord } from './call/values.js'
@@ -181,6 +181,7 @@ export class RateLimiter {
   /** Takes a lease until `release` or the end of an `await using`. */
   async lease(key: string, options: LeaseOptions): Promise<Lease>
   async lease<T>(key: string, options: LeaseOptions, work?: (lease: Lease) => T | Promise<T>): Promise<T | Lease> {
+    checkedLease(options)
     if (work !== undefined) checkFunction('work', work)
     const lease = await acquire(this.connected, key, options)
     if (work === undefined) return lease
@@ -244,8 +245,8 @@ export class RateLimiter {
 
   /** Settles a hold of {@link ask}, as {@link settle} does for limits. */
   async settleAsk(key: string, policy: string, id: string, cost: number, options: SettleAskOptions): Promise<void> {
-    const checked = times(options, OF_SETTLE_ASK)
     integerWord('cost', cost, 0)
+    const checked = times(options, OF_SETTLE_ASK)
     checkedMore(options.keys)
     const call = endings.settleAsk(this.connected.prefix, key, policyWord(policy), idWord('id', id), cost, options)
     await this.connected.end(call, checked)

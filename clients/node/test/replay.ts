@@ -206,7 +206,7 @@ function optionsOf(given: Fields = {}): RateLimiterOptions {
 
 /** A rate, a limiter or a limit. What a case gives for none goes through as it is. */
 function limitOf(given: unknown): LimitLike {
-  if (typeof given !== 'object' || given === null) return given as LimiterLike
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return given as LimiterLike
   const { limit, rate, burst, name, ...others } = given as Fields
   if (rate !== undefined) return new all.Rate(rate as string, { burst: burst as number })
   if (limit !== undefined && name === undefined) return new all.Limit(limitOf(limit) as LimiterLike, others)

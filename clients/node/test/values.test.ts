@@ -14,7 +14,7 @@ const wrong = (message: RegExp) => ({ name: 'ConfigurationError', message })
 const words = (limiter: Limiter) => [limiter.name, ...limiter.words].join(' ')
 
 test('an object that is no limiter is wrong', () => {
-  for (const none of [undefined, {}, { name: 'GCRA' }]) assert.throws(() => limiterOf(none as unknown as Limiter), wrong(/a limiter is needed/))
+  for (const none of [null, {}, { name: 'GCRA' }]) assert.throws(() => limiterOf(none as unknown as Limiter), wrong(/a limiter is needed/))
   assert.throws(() => new Gcra(15, 30, ['60s'] as never), wrong(/^period must be a whole number with ms, /))
   assert.throws(() => new all.Smooth(1, '1s', { factor: NaN }), wrong(/^factor/))
 })

@@ -173,7 +173,7 @@ async def test_a_limiter_may_be_given(kind: str, server: Server, key: str) -> No
         ({"RULES": []}, "needs either REDIS or LIMITER"),
         ({"LIMITER": "nothing", "REDIS": "redis://127.0.0.1"}, "needs either REDIS or LIMITER"),
         ({"REDIS": "redis://127.0.0.1"}, "there are neither rules nor a Shed"),
-        ({"LIMITER": 5}, "the limiter must be a RateLimiter, not 5"),
+        ({"LIMITER": 5}, "the limiter must be a RateLimiter, not int"),
         ({"REDIS": "redis://127.0.0.1", "OPTIONS": {"fail": "often"}}, "fail must be 'open' or 'closed'"),
     ],
 )

@@ -120,6 +120,8 @@ async def test_a_full_server_is_unavailable(make: Maker, key: str) -> None:
         ({"breaker": 5}, "breaker must be a Breaker or None"),
         ({"cache": True}, "cache must be a RefusalCache or None"),
         ({"max_waits": 0}, "max_waits must be"),
+        ({"on_decision": "log"}, "on_decision must be a function, not 'log'"),
+        ({"on_error": 5}, "on_error must be a function, not 5"),
         ({"read_from_replicas": True}, "read_from_replicas needs the client of a cluster"),
     ],
 )
@@ -131,8 +133,12 @@ async def test_a_wrong_option_is_an_error_at_once(make: Maker, options: dict[str
 async def test_a_wrong_client_is_an_error_at_once(server: Server) -> None:
     with pytest.raises(ConfigurationError, match="must be a redis.Redis"):
         RateLimiter("redis://127.0.0.1")  # type: ignore[arg-type] # pyright: ignore
-    with pytest.raises(ConfigurationError, match="must be a redis.asyncio.Redis"):
+    with pytest.raises(ConfigurationError, match="such as Redis.from_url.*, not the class redis.client.Redis$"):
+        RateLimiter(redis.Redis)  # type: ignore[arg-type] # pyright: ignore
+    with pytest.raises(ConfigurationError, match="not redis.client.Redis: RateLimiter takes it$"):
         AsyncRateLimiter(redis.Redis(port=server.port))  # type: ignore[arg-type] # pyright: ignore
+    with pytest.raises(ConfigurationError, match="not redis.asyncio.client.Redis: AsyncRateLimiter takes it$"):
+        RateLimiter(redis.asyncio.Redis(port=server.port))  # type: ignore[arg-type] # pyright: ignore
 
 
 async def test_a_missing_module_is_an_error(make: Maker) -> None:

@@ -86,6 +86,7 @@ def test_a_fork_has_locks_and_jobs_of_its_own() -> None:
     own = core("open", Breaker(), RefusalCache())
     theirs.call.asked = "a server"
     own.lost(theirs.call, "a server", 1, redis.TimeoutError())
+    own.counters.add("asked", n=5)
     refusals = Refusals(RefusalCache())
     locks: list[Any] = [background._changed, own.counters._lock, own.log._lock, refusals._lock]  # pyright: ignore
     locks += [circuit._lock for circuit in own._circuits.values()]  # pyright: ignore
@@ -94,6 +95,8 @@ def test_a_fork_has_locks_and_jobs_of_its_own() -> None:
         background.add(mine, 0.0)
         eventually(lambda: done == [mine], "the job")
         own.counters.add("asked")
+        counted = own.counters.snapshot()
+        assert counted["asked"] == 1 and counted["unavailable"] == 0, counted
         own.log.warn("a kind", 0.0, "a line")
         own.leave(theirs.call, "a server", 1)
         refusals.forget(b"a")

@@ -59,7 +59,7 @@ def test_a_gate_needs_rules(limiter: RateLimiter, rules: Any, options: Any, erro
 
 
 def test_a_gate_needs_the_right_limiter_and_may_get_a_generator(limiter: RateLimiter) -> None:
-    with pytest.raises(ConfigurationError, match="must be a RateLimiter, not None"):
+    with pytest.raises(ConfigurationError, match="must be a RateLimiter, not NoneType"):
         Gate(None, [rule()], None)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="must be an AsyncRateLimiter"):
         AsyncGate(limiter, [rule()], None)  # type: ignore[arg-type]

@@ -20,9 +20,11 @@ async def test_a_value_of_another_type_is_named(limiter: Any) -> None:
         (lambda: limiter.limits(["a"], "1/s"), "limits must be a list"),
         (lambda: limiter.limits((each for each in "ab"), ["1/s"]), "keys must be a list"),
         (lambda: limiter.limits(["a", 5], ["1/s"]), "a key must be text or bytes"),
-        (lambda: limiter.limits(["a"], ["1/s"], hold=("a",)), "hold must be an id and a ttl"),
-        (lambda: limiter.limits(["a"], ["1/s"], hold="ab"), "hold must be an id and a ttl"),
+        (lambda: limiter.lease("a", 5, "1m", on_lost="stop"), "on_lost must be a function, not 'stop'"),
+        (lambda: limiter.limits(["a"], ["1/s"], hold=("a",)), "hold must be a tuple of an id and a ttl"),
+        (lambda: limiter.limits(["a"], ["1/s"], hold=["a", "1m"]), "hold must be a tuple of an id and a ttl"),
         (lambda: limiter.ask("a", "api", hold=(5, "1m")), "the id of hold must be"),
+        (lambda: limiter.settle(["a"], "1/s", "id", "1m"), "limits must be a list"),
         (lambda: limiter.ready(policies="api"), "policies must be a list"),
     ]
     for call, message in calls:

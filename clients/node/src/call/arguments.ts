@@ -9,15 +9,23 @@ export type Names<T> = Readonly<Record<keyof T, true>>
  * Checks that options are an object, and have no other names than these. A misspelt option would otherwise do nothing.
  *
  * @param what - the argument, which errors name; `options` for those of the call itself
- * @param needed - the names that must not be missing, for the error if there are no options at all
+ * @param needed - the names that must not be missing
  */
 export function known<T extends object>(what: string, options: T, names: Names<T>, needed: readonly (keyof T & string)[] = []): T {
-  if (options === undefined && needed.length > 0)
-    throw new ConfigurationError(`${what} are missing: { ${needed.map((name) => `${name}: …`).join(', ')} }`)
-  if (!isObject(options)) throw new ConfigurationError(`${what} must be an object, not ${shown(options)}`)
+  const of = what === 'options' ? '' : `${what}.`
+  const such = () => `{ ${(needed.length > 0 ? needed : Object.keys(names).slice(0, 1)).map((name) => `${name}: …`).join(', ')} }`
+  if (options === undefined && needed.length > 0) throw new ConfigurationError(`${what} are missing: ${such()}`)
+  if (!isObject(options)) throw new ConfigurationError(`${what} must be an object such as ${such()}, not ${shown(options)}`)
   const wrong = Object.keys(options).find((name) => !Object.hasOwn(names, name))
-  if (wrong === undefined) return options
-  throw new ConfigurationError(`there is no option '${what === 'options' ? '' : `${what}.`}${wrong}'`)
+  if (wrong !== undefined) throw new ConfigurationError(`there is no option '${of}${wrong}'; options are ${Object.keys(names).join(', ')}`)
+  const missing = needed.find((name) => options[name] === undefined)
+  if (missing !== undefined) throw new ConfigurationError(`${of}${missing} is missing: ${such()}`)
+  return options
+}
+
+/** Checks that a constructor has its arguments. */
+export function checkArguments(name: string, given: number, needed: readonly string[]): void {
+  if (given < needed.length) throw new ConfigurationError(`${needed[given]} is missing: new ${name}(${needed.join(', ')})`)
 }
 
 /** Checks a function. */
@@ -49,7 +57,9 @@ export function shown(value: unknown): string {
   if (typeof value === 'string') return `'${value}'`
   if (typeof value === 'function') return 'a function'
   if (Array.isArray(value)) return 'a list'
-  return isObject(value) ? 'an object' : String(value)
+  if (!isObject(value)) return String(value)
+  const name = value.constructor?.name || 'Object'
+  return name === 'Object' ? 'an object' : `an object of the class ${name}`
 }
 
 function isObject(value: unknown): value is object {

@@ -1,6 +1,6 @@
 /** A call: the words of a command, and what a client must know to send them. */
 
-import { shown } from './arguments.js'
+import { checkList, shown } from './arguments.js'
 import { ConfigurationError } from '../errors.js'
 import { milliseconds, type Duration, type Limiter } from './values.js'
 import { limitOf, type LimitLike } from './limit.js'
@@ -67,8 +67,7 @@ export class Call {
 
   /** A key. */
   key(key: string): this {
-    if (typeof key !== 'string' || key === '') throw new ConfigurationError(`a key must be a text that is not empty, not ${shown(key)}`)
-    if (LONE.test(key)) throw new ConfigurationError('a key must be a text without lone surrogates')
+    checkKey(key)
     const prefixed = this.prefix + key
     this.keys.push(prefixed)
     this.words.push(prefixed)
@@ -82,6 +81,7 @@ export class Call {
 
   /** The number of the keys, and the keys. */
   numbered(keys: readonly string[]): this {
+    checkList('keys', keys)
     this.words.push(String(keys.length))
     for (const key of keys) this.key(key)
     return this
@@ -89,7 +89,9 @@ export class Call {
 
   /** Further keys, behind the word `KEYS`. */
   more(keys: readonly string[] | undefined): this {
-    if (keys === undefined || keys.length === 0) return this
+    if (keys === undefined) return this
+    checkList('keys', keys)
+    if (keys.length === 0) return this
     this.words.push('KEYS')
     for (const key of keys) this.key(key)
     return this
@@ -157,9 +159,16 @@ export class Call {
 
   /** `LIMIT` and what is behind it, as often as given. */
   limits(limits: readonly LimitLike[]): this {
+    checkList('limits', limits)
     for (const limit of limits) this.values(limitOf(limit).clause)
     return this
   }
+}
+
+/** Checks a key. */
+export function checkKey(key: string): void {
+  if (typeof key !== 'string' || key === '') throw new ConfigurationError(`a key must be a text that is not empty, such as 'user:1', not ${shown(key)}`)
+  if (LONE.test(key)) throw new ConfigurationError('a key must be a text without lone surrogates')
 }
 
 // The server takes no exponents.

@@ -188,8 +188,7 @@ export function mannerWords(options: MannerOptions, limiter?: Limiter): readonly
   const { partial, force, reserve } = options
   checkFlag('partial', partial)
   checkFlag('force', force)
-  const longest = typeof reserve === 'string' ? ['MAXWAIT', durationWord('reserve', reserve)] : []
-  if (longest.length === 0) checkFlag('reserve', reserve)
+  const longest = reserve === undefined || typeof reserve === 'boolean' ? [] : ['MAXWAIT', durationWord('reserve', reserve)]
   const chosen = (['partial', 'force', 'reserve'] as const).filter((name) => options[name] !== undefined && options[name] !== false)
   if (chosen.length > 1) throw new ConfigurationError('take one of partial, force and reserve')
   const [name] = chosen

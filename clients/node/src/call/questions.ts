@@ -1,7 +1,7 @@
 /** The questions of a limiter, from what its methods are given. What is wrong is an error that names the argument. */
 
 import { ConfigurationError } from '../errors.js'
-import { checkFlag, checkList, known, type Names } from './arguments.js'
+import { checkFlag, checkList, known, shown, type Names } from './arguments.js'
 import { Call, type HoldOptions } from './call.js'
 import { can } from './facts.js'
 import { limitOf, type LimitLike } from './limit.js'
@@ -11,7 +11,7 @@ import type { AdaptOptions, AskCallOptions, ExplainOptions, LeaseOptions, LimitC
 import { isRate, limiterOf, type LimiterLike } from './rate.js'
 import { span, type Settings } from './settings.js'
 import { OF_TENANT, tenantWords, type TenantOptions } from './tenant.js'
-import { textWord, type Limiter } from './values.js'
+import { integerWord, textWord, type Limiter } from './values.js'
 
 /** Limits, each on all of some keys or on one. */
 export interface Several {
@@ -48,16 +48,16 @@ export interface Question<A = Limiter | string | Several> extends Told {
 /** The most keys or limits of a call. */
 export const MOST = 64
 
-const OF_LIMITS: Names<LimitsCallOptions> = { ...OF_CALL, cost: true, wait: true, critical: true, hold: true, force: true }
+const OF_LIMITS: Names<LimitsCallOptions> = { cost: true, wait: true, critical: true, hold: true, force: true, ...OF_CALL }
 const OF_LIMIT: Names<LimitCallOptions> = { ...OF_LIMITS, ...OF_TENANT, partial: true, reserve: true }
 const OF_ASK: Names<AskCallOptions> = { ...OF_LIMITS, ...OF_TENANT, leaseId: true, keys: true, full: true }
-const OF_PEEK: Names<PeekCallOptions> = { ...OF_CALL, cost: true, keys: true, leaseId: true }
-const OF_EXPLAIN: Names<ExplainOptions> = { timeout: true, timeoutMs: true, signal: true, cost: true, keys: true, leaseId: true }
-const OF_REFUND: Names<RefundOptions> = { ...OF_CALL, cost: true }
+const OF_PEEK: Names<PeekCallOptions> = { cost: true, keys: true, leaseId: true, ...OF_CALL }
+const OF_EXPLAIN: Names<ExplainOptions> = { cost: true, keys: true, leaseId: true, timeout: true, timeoutMs: true, signal: true }
+const OF_REFUND: Names<RefundOptions> = { cost: true, ...OF_CALL }
 const OF_HOLD: Names<HoldOptions> = { id: true, ttl: true }
 const OF_LEASE: Names<LeaseOptions> = {
-  ...OF_CALL, ...OF_TENANT, capacity: true, ttl: true, cost: true, reserved: true, critical: true, wait: true, renew: true,
-  adapt: true, drops: true, fence: true,
+  capacity: true, ttl: true, cost: true, reserved: true, critical: true, wait: true, renew: true, adapt: true, drops: true,
+  fence: true, ...OF_CALL, ...OF_TENANT,
 }
 const OF_ADAPT: Names<AdaptOptions> = { gradient: true, floor: true, start: true, backoff: true, slow: true }
 
@@ -145,7 +145,7 @@ export class Questions {
 
   /** `RL.CONCURRENT`. */
   lease(key: string, id: string, options: LeaseOptions): Question<Concurrent> {
-    const { capacity, ttl, reserved, critical, renew, adapt, drops, fence } = known('options', options, OF_LEASE, ['capacity', 'ttl'])
+    const { capacity, ttl, reserved, critical, renew, adapt, drops, fence } = checkedLease(options)
     checkFlag('renew', renew)
     checkFlag('critical', critical)
     checkFlag('fence', fence)
@@ -154,6 +154,7 @@ export class Questions {
     checkDrops(drops)
     if (drops !== undefined && !adapt) throw new ConfigurationError('drops needs adapt')
     const about = new Concurrent(capacity, ttl, { id, reserved, critical, ...(adapt ? { adapt: true, ...Object(adapt) } : {}) })
+    if (reserved !== undefined) integerWord('reserved', reserved, 0, capacity - 1)
     const call = this.#call('RL.CONCURRENT').key(key).values(about.words)
     call.option('COST', costWord(options, 1)).wait(checkedWait(options)).values(tenantWords(options)).flag('FENCE', fence)
     return { call, about, cost: options.cost, ...told(options) }
@@ -175,8 +176,15 @@ export function policyOrLimiter(of: LimiterLike): Limiter | string {
   return typeof of === 'string' && !isRate(of) ? policyWord(of) : limiterOf(of)
 }
 
+/** The options of a lease, whose names are checked. */
+export function checkedLease(options: LeaseOptions): LeaseOptions {
+  return known('options', options, OF_LEASE, ['capacity', 'ttl'])
+}
+
 /** The name of a policy, checked. */
 export function policyWord(policy: string): string {
+  if (typeof policy === 'string' ? isRate(policy) : typeof policy === 'object')
+    throw new ConfigurationError(`policy must be a name, not ${shown(policy)}: a limiter or a rate is asked by limit()`)
   return textWord('policy', policy, 64)
 }
 
@@ -194,7 +202,9 @@ export function withId(limiter: Limiter, id: string): Limiter {
 
 function checkId(limiter: Limiter): void {
   if (limiter.name === 'CONCURRENT' && (limiter as Concurrent).id === undefined)
-    throw new ConfigurationError('CONCURRENT needs an id here')
+    throw new ConfigurationError(
+      'a call with Concurrent needs the id of the lease: new Concurrent(capacity, ttl, { id }). A lease() has one of its own',
+    )
 }
 
 /** Checks the keys and the limits of a call with several. A text would be taken for the list of its characters. */
@@ -215,7 +225,7 @@ function checkCall({ hold, wait, critical }: LimitsCallOptions): void {
   checkFlag('critical', critical)
   if (critical && wait === undefined) throw new ConfigurationError('critical needs wait')
   if (hold === undefined) return
-  const { id, ttl } = known('hold', hold, OF_HOLD)
+  const { id, ttl } = known('hold', hold, OF_HOLD, ['id', 'ttl'])
   idWord('hold.id', id)
   span('hold.ttl', ttl)
 }

@@ -2,13 +2,10 @@
 
 import { known, shown, type Names } from './arguments.js'
 import { ConfigurationError } from '../errors.js'
-import { durationWord, integerWord, Limiter } from './values.js'
+import { durationWord, integerWord, Limiter, ofCalendar, unitOf } from './values.js'
 
-// Each also with an s at its end.
-const NAMES_OF = { ms: 'ms millisecond', s: 's sec second', m: 'm min minute', h: 'h hr hour', d: 'd day', w: 'w week' }
-const UNITS = new Map(Object.entries(NAMES_OF).flatMap(([unit, names]) => names.split(' ').map((name) => [name, unit])))
 const RATE = /^\s*(\d+)\s*(?:\/|\s+per\s+)\s*(\d+)?\s*([a-z]+)\s*$/
-const OF_CALENDAR = /^[\d\s]+(?:\/|per\s)[\d\s]*(?:M|mo|months?|quarters?|years?)\s*$/
+const WITHOUT_UNIT = /^\s*\d+\s*(?:\/|\s+per\s+)\s*\d+\s*$/
 
 /** What may be said of a rate. */
 export interface RateOptions {
@@ -55,18 +52,17 @@ export class Rate extends Limiter {
   }
 }
 
-function unitOf(unit: string): string | undefined {
-  return UNITS.get(unit) ?? UNITS.get(unit.replace(/s$/, ''))
-}
-
 /** What the writer of a wrong rate may have meant. */
 function hint(text: unknown): string {
   if (typeof text !== 'string' || text === '') return ''
+  const calendar = ofCalendar(text)
+  if (calendar !== '') return calendar
+  if (WITHOUT_UNIT.test(text)) return `: the time needs a unit: '${text.trim()}s' or '${text.trim()}m'`
   const lower = text.toLowerCase()
-  if (OF_CALENDAR.test(text) || OF_CALENDAR.test(lower))
-    return ": m is a minute, and a month is that of a calendar: new Calendar(1000, 'MONTH'), which is RL.CALENDAR … MONTH"
-  if (unitOf(RATE.exec(lower)?.[3] ?? '') !== undefined) return `: units are lower case: '${lower}'`
-  return isRate(text) ? '' : ': a policy is asked by ask(), and is the policy of a rule'
+  const [, , , unit] = RATE.exec(lower) ?? []
+  if (unit !== undefined) return unitOf(unit) === undefined ? ': units are ms, s, m, h, d, w and their English names' : `: units are lower case: '${lower}'`
+  // A number or a duration is rather a rate that is not complete than the name of a policy.
+  return isRate(text) || /^\d/.test(text) ? '' : `: a policy is asked by ask(key, '${text}'), and a rule has it as its policy`
 }
 
 /** A limiter, or a rate such as `'10/s'`. */
@@ -87,7 +83,10 @@ export function limiterOf(like: LimiterLike): Limiter {
     return rate
   }
   if (typeof like?.name === 'string' && Array.isArray(like.words)) return like
-  throw new ConfigurationError(`a limiter is needed, such as '10/s' or new Gcra(9, 10, '1s'), not ${shown(like)}`)
+  if (like === undefined) throw new ConfigurationError("a limiter is missing, such as '10/s' or new Gcra(9, 10, '1s')")
+  const kind = Array.isArray(like) ? 'list' : 'clause' in Object(like) ? 'Limit' : ''
+  const several = kind && `: a ${kind} is for limits(keys, limits)`
+  throw new ConfigurationError(`a limiter is needed, such as '10/s' or new Gcra(9, 10, '1s'), not ${shown(like)}${several}`)
 }
 
 /** Whether a text is a rate. If not, it may be the name of a policy, which has neither `/` nor a space. */

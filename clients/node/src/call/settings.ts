@@ -87,7 +87,7 @@ export function settings(options: SettingsOptions, isCluster: boolean): Settings
   known('options', options, { ...NAMES, ...OF_HOOKS })
   const { prefix = '', fail = 'open', breaker = {}, cache = null, readFromReplicas = false, maxWaits = 1000 } = options
   const { timeout, timeoutMs, connectTimeout, connectTimeoutMs, logger = (line: string) => console.warn(line) } = options
-  if (typeof prefix !== 'string') throw new ConfigurationError('prefix must be a text')
+  if (typeof prefix !== 'string') throw new ConfigurationError(`prefix must be a text, not ${shown(prefix)}`)
   const share = fail instanceof Share ? fail : undefined
   const plain = fail instanceof Share ? (fail.otherwise ?? 'closed') : fail
   if (plain !== 'open' && plain !== 'closed') throw new ConfigurationError(`fail must be 'open' or 'closed', or a Share, not ${shown(fail)}`)
@@ -132,7 +132,7 @@ export function isOpen(fail: 'open' | 'closed'): boolean {
 /** A duration of at least 1 ms, in ms. */
 export function span(name: string, value: Duration): number {
   const ms = milliseconds(name, value)
-  if (ms < 1) throw new ConfigurationError(`${name} must be at least 1 ms`)
+  if (ms < 1) throw new ConfigurationError(`${name} must be at least 1 ms, not ${shown(value)}`)
   return ms
 }
 

@@ -24,7 +24,7 @@ export class Share {
 
   /** @throws {@link ConfigurationError} if an option is wrong */
   constructor(options: ShareOptions) {
-    const { processes, otherwise } = known('options', options, NAMES)
+    const { processes, otherwise } = known('options', options, NAMES, ['processes'])
     integerWord('processes', processes, 1)
     if (otherwise !== undefined && otherwise !== 'open' && otherwise !== 'closed')
       throw new ConfigurationError(`otherwise must be 'open' or 'closed', not ${shown(otherwise)}`)

@@ -8,16 +8,39 @@ export type Duration = string
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1e3, m: 6e4, h: 36e5, d: 864e5, w: 6048e5 }
 const LONGEST = 3153600000000
+// Each also with an s at its end.
+const NAMES_OF = { ms: 'ms millisecond', s: 's sec second', m: 'm min minute', h: 'h hr hour', d: 'd day', w: 'w week' }
+const NAMED = new Map(Object.entries(NAMES_OF).flatMap(([unit, names]) => names.split(' ').map((name) => [name, unit])))
+const OF_CALENDAR = /^(?:[\d\s]+(?:\/|per\s))?[\d\s]*(?:M|mo|months?|quarters?|years?)\s*$/
 
 /** The milliseconds of a duration. Throws {@link ConfigurationError} if it is not well formed. */
 export function milliseconds(name: string, value: Duration): number {
   // A list of one duration would otherwise be written like it.
   const word = typeof value === 'string' || typeof value === 'number' ? String(value) : ''
   const [, count = '', unit = ''] = /^(\d{1,15})(ms|s|m|h|d|w)?$/.exec(word) ?? []
-  if (count === '') throw new ConfigurationError(`${name} must be a whole number with ms, s, m, h, d or w, such as '90s', not ${shown(value)}`)
+  if (count === '')
+    throw new ConfigurationError(`${name} must be a whole number with ms, s, m, h, d or w, such as '90s', not ${shown(value)}${meant(word)}`)
   if (unit === '' && (typeof value === 'number' || Number(count) > 0))
     throw new ConfigurationError(`${name} needs a unit: '${count}ms', '${count}s' or '${count}m'`)
   return Number(count) * (UNITS[unit] ?? 1)
+}
+
+/** What the writer of a wrong duration may have meant. */
+function meant(word: string): string {
+  const [, count, name = ''] = /^\s*(\d+)\s*([a-z]+)\s*$/.exec(word) ?? []
+  const unit = unitOf(name)
+  return unit === undefined ? ofCalendar(word) : `: write '${count}${unit}'`
+}
+
+/** The unit of this name, such as `m` for `minutes`. */
+export function unitOf(name: string): string | undefined {
+  return NAMED.get(name) ?? NAMED.get(name.replace(/s$/, ''))
+}
+
+/** A hint for a rate or a duration whose unit is one of a calendar, such as a month, or else nothing. */
+export function ofCalendar(text: string): string {
+  if (!OF_CALENDAR.test(text) && !OF_CALENDAR.test(text.toLowerCase())) return ''
+  return ": m is a minute, and a month is that of a calendar: new Calendar(1000, 'MONTH'), which is RL.CALENDAR … MONTH"
 }
 
 /** Checks a duration against its range in ms, and returns it as a word of a call. */
@@ -54,8 +77,10 @@ export function decimalWord(name: string, value: number, least: number, most: nu
 
 /** Checks that a text is not empty and has at most `most` bytes, and returns it. */
 export function textWord(name: string, value: string, most = Infinity): string {
-  if (typeof value !== 'string' || value === '') throw new ConfigurationError(`${name} must be a text that is not empty, not ${shown(value)}`)
-  if (value.length > most || Buffer.byteLength(value) > most) throw new ConfigurationError(`${name} must have at most ${most} bytes`)
+  const such = most === Infinity ? 'a text that is not empty' : `a text of 1 to ${most} bytes`
+  if (typeof value !== 'string' || value === '') throw new ConfigurationError(`${name} must be ${such}, not ${shown(value)}`)
+  const bytes = Buffer.byteLength(value)
+  if (bytes > most) throw new ConfigurationError(`${name} must be ${such}, not of ${bytes}`)
   return value
 }
 

@@ -95,9 +95,9 @@ export class Gate<R> {
    * @throws {@link ConfigurationError} if a rule or the shedder is wrong; it is named
    */
   constructor(options: GateOptions<R>) {
-    const { limiter, rules, shed, skip, headers = 'draft', preflights, expose } = known('options', options, { ...OF_GATE, ...OF_WEB })
+    const { limiter, rules, shed, skip, headers = 'draft', preflights, expose } = known('options', options, { ...OF_GATE, ...OF_WEB }, ['limiter'])
     const { onRefused } = options as { onRefused?: unknown }
-    if (typeof limiter?.limits !== 'function') throw new ConfigurationError('limiter must be a RateLimiter')
+    if (typeof limiter?.limits !== 'function') throw new ConfigurationError(`limiter must be a RateLimiter, not ${shown(limiter)}`)
     checkRules(rules)
     if (shed !== undefined) checkShed(shed)
     if (rules.length === 0 && shed === undefined)

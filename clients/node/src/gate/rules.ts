@@ -4,10 +4,10 @@ import { checkFlag, checkFunction, checkList, known, shown, type Names } from '.
 import { can } from '../call/facts.js'
 import type { Spread } from '../decide/headers.js'
 import type { Concurrent, Smooth } from '../call/limiters.js'
-import { MOST } from '../call/questions.js'
+import { MOST, policyWord } from '../call/questions.js'
 import { limiterOf, type LimiterLike } from '../call/rate.js'
 import { steadyRate } from '../call/steady.js'
-import { decimalWord, integerWord, milliseconds, shortest, textWord, type Duration, type Limiter } from '../call/values.js'
+import { decimalWord, integerWord, milliseconds, shortest, type Duration, type Limiter } from '../call/values.js'
 import { ConfigurationError } from '../errors.js'
 import { localLimit } from '../local/local.js'
 import { slotOf } from '../wire/slots.js'
@@ -124,7 +124,8 @@ export function checkRules<R>(rules: readonly Rule<R>[]): void {
   const names = new Set<string>()
   for (const rule of rules as readonly Rule<R>[]) {
     const { name } = (rule ?? {}) as Partial<Rule<R>>
-    if (typeof name !== 'string' || !NAME.test(name)) throw new ConfigurationError(`${shown(name)} is no name of a rule`)
+    if (typeof name !== 'string' || !NAME.test(name)) 
+      throw new ConfigurationError(`a rule needs a name of printable ASCII, as { name: 'user', key: …, limit: '10/s' }, not ${shown(name ?? rule)}`)
     if (names.has(name)) throw new ConfigurationError(`two rules have the name '${name}'`)
     names.add(name)
     inRule(name, () => checkRule(rule))
@@ -144,7 +145,7 @@ function checkRule<R>(rule: Rule<R>): void {
   if (counts !== undefined && estimate !== undefined) throw new ConfigurationError('it has either counts or an estimate')
   if (cost !== undefined && estimate !== undefined) throw new ConfigurationError('it has either a cost or an estimate')
   if (limit !== undefined && typeof limit !== 'function') checkLimiter(limit, rule)
-  if (policy !== undefined && typeof policy !== 'function') textWord('policy', policy)
+  if (policy !== undefined && typeof policy !== 'function') policyWord(policy)
   if (cost !== undefined && typeof cost !== 'function') integerWord('cost', cost, 0)
   if (estimate !== undefined && typeof estimate !== 'function') integerWord('estimate', estimate, 1)
   checkFlag('websocket', websocket)
@@ -215,7 +216,7 @@ export async function askedBy<R>(
     const key = keyOf(name, checkCaller(caller))
     const spread = rule.spread ? { most: rule.spread, slot: slotOf(key) } : undefined
     const base = { name, key, cost, estimate, counts, spread, hold }
-    if (policy !== undefined) return { ...base, policy: textWord('policy', named as string) }
+    if (policy !== undefined) return { ...base, policy: policyWord(named as string) }
     return { ...base, limiter: checkLimiter(given as LimiterLike, rule), local: rule.local }
   })
 }
@@ -238,8 +239,9 @@ function checkLimiter(given: LimiterLike, { estimate, counts, local }: Rule<neve
   const limiter = limiterOf(given)
   const { id, maxwait } = limiter as Partial<Concurrent & Smooth>
   if (!can(limiter, 'joint')) throw new ConfigurationError(`${limiter.name} cannot be asked together with other limits`)
-  if (limiter.name === 'SMOOTH' && maxwait === undefined) throw new ConfigurationError('SMOOTH needs maxwait here')
-  if (limiter.name === 'CONCURRENT' && id !== undefined) throw new ConfigurationError('CONCURRENT has no id here')
+  if (limiter.name === 'SMOOTH' && maxwait === undefined)
+    throw new ConfigurationError('SMOOTH needs a maxwait, since admitted requests wait for their turn')
+  if (limiter.name === 'CONCURRENT' && id !== undefined) throw new ConfigurationError('a lease has no id: each request gets one of its own')
   if ((estimate ?? counts) !== undefined && !can(limiter, 'hold'))
     throw new ConfigurationError(`${limiter.name} takes no ${counts === undefined ? 'estimate' : 'counts'}`)
   return limiter

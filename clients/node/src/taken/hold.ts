@@ -3,6 +3,7 @@
 /** Budgets: an estimate is charged, and settled at the actual cost. */
 
 import { checkFunction, known, type Names } from '../call/arguments.js'
+import { checkKey } from '../call/call.js'
 import { settleAsk, settleOne } from '../call/endings.js'
 import { can } from '../call/facts.js'
 import { OF_CALL, type BudgetOptions, type CallOptions } from '../call/options.js'
@@ -26,7 +27,7 @@ export interface HoldCallOptions extends CallOptions, TenantOptions {
   critical?: boolean | undefined
 }
 
-const NAMES: Names<HoldCallOptions> = { ...OF_CALL, ...OF_TENANT, wait: true, critical: true }
+const NAMES: Names<HoldCallOptions> = { wait: true, critical: true, ...OF_CALL, ...OF_TENANT }
 
 /** A charge that is settled at its end. */
 export class Hold {
@@ -111,6 +112,7 @@ export class Budget {
   constructor(to: Connected, readonly key: string, of: LimiterLike, options: BudgetOptions) {
     const { ttl = '10m', keys } = known('options', options, OF_BUDGET)
     this.#to = to
+    checkKey(key)
     this.of = policyOrLimiter(of)
     if (typeof this.of !== 'string') {
       if (keys !== undefined) throw new ConfigurationError('only a policy has more keys')

@@ -12,7 +12,7 @@ from .call.call import Call, OpenOrClosed
 from .call.limit import LimiterLike, LimitLike, is_policy
 from .call.manner import Manner, bound
 from .call.steady import HOLD
-from .call.values import Duration, Key, Seconds, check_duration
+from .call.values import Duration, Key, Seconds, check_duration, function
 from .commands import AsyncCommands
 from .decide.breaker import Breaker
 from .decide.core import Fail
@@ -79,6 +79,8 @@ class AsyncRateLimiter:
         on_decision: OnDecision | None = None,
         on_error: OnError | None = None,
     ) -> None:
+        function("on_decision", on_decision)
+        function("on_error", on_error)
         more = breaker, cache, read_from_replicas, max_waits, self._runtime()
         self._connected = AsyncConnected(redis, prefix, fail, timeout, connect_timeout, *more)
         self._core = self._connected.core
@@ -93,7 +95,7 @@ class AsyncRateLimiter:
 
     @property
     def counters(self) -> dict[str, int]:
-        """What has happened so far.
+        """What has happened so far in this process.
 
         `asked` is the number of decisions, of which were `allowed` and `refused` by the server or by the cache
         (`cached`) or from memory (`answered_locally`), and `failed_open`, `failed_closed`, `insured_allowed` and

@@ -9,7 +9,7 @@ from . import calls
 from .adapt import Outcome
 from .errors import ConfigurationError
 from .call import Call
-from .limit import MOST, Limit, LimitLike
+from .limit import MOST, Limit, LimitLike, check_limits, check_policy
 from .values import Key, integer, prefixed_keys, text
 
 
@@ -27,6 +27,7 @@ def release(prefix: str, keys: Sequence[Key], id: str, outcome: Outcome = "OK") 
 def settle(prefix: str, keys: Sequence[Key], limits: Sequence[LimitLike], id: str, cost: int) -> Call:
     """RL.MULTISETTLE."""
     text("id", id, 256)
+    check_limits(limits)
     # A settlement names the tenant, and does not change its weight.
     unweighted = [replace(each, weight=None) if isinstance(each, Limit) else each for each in limits]
     return calls.multi_settle(prefix, keys, id, unweighted, cost=integer("cost", cost, 0, MOST))
@@ -43,7 +44,7 @@ def settle_ask(
     tenant: str | None = None,
 ) -> Call:
     """RL.ASKSETTLE."""
-    text("policy", policy, 64)
+    check_policy(policy)
     text("id", id, 256)
     if lease_id is not None:
         text("lease_id", lease_id, 256)

@@ -10,22 +10,13 @@ from typing import ClassVar, TypeAlias, TypeGuard
 
 from .errors import ConfigurationError
 from .tenant import tenant_words
-from .values import LONGEST, UNITS, Word, integer
+from .values import LONGEST, NAMED_UNITS, UNITS, Word, flags, integer, of_calendar, text
 
 MOST = 9_007_199_254_740_991
 """2^53 - 1, the largest count."""
 
-_NAMES = (
-    ("ms", "millisecond milliseconds"),
-    ("s", "sec secs second seconds"),
-    ("m", "min mins minute minutes"),
-    ("h", "hr hrs hour hours"),
-    ("d", "day days"),
-    ("w", "week weeks"),
-)
-_UNITS = {name: unit for unit, names in _NAMES for name in (unit, *names.split())}
 _RATE = re.compile(r"\s*([0-9]{1,20})\s*(?:/|\bper\b)\s*([0-9]{1,20})?\s*([a-z]+)\s*", re.ASCII)
-_OF_CALENDAR = re.compile(r"[0-9\s]+(?:/|per\s)[0-9\s]*(?:M|(?i:mo|months?|quarters?|years?))\s*", re.ASCII)
+_WITHOUT_UNIT = re.compile(r"\s*[0-9]+\s*(?:/|\bper\b)\s*[0-9]+\s*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +55,10 @@ LimiterLike: TypeAlias = Limiter | str
 def parse_rate(rate: str) -> tuple[int, str]:
     """Returns the count and the period of a rate such as `"10/s"`, `"100/15m"` or `"10 per minute"`. It keeps its unit."""
     match = _RATE.fullmatch(rate)
-    unit = match and _UNITS.get(match[3])
+    unit = match and NAMED_UNITS.get(match[3])
     if match is None or unit is None:
-        raise ConfigurationError(f"a rate is a count per time, such as '10/s' or '100 per 15 minutes', not {rate!r}{_hint(rate)}")
+        such = "a whole number per time, such as '10/s' or '100 per 15 minutes'"
+        raise ConfigurationError(f"a rate is {such}, not {rate!r}{_hint(rate)}")
     count = integer(f"the count of {rate!r}", int(match[1]), 1, MOST)
     period = int(match[2] or 1)
     integer(f"the period of {rate!r}", period * UNITS[unit], 1, LONGEST, " ms")
@@ -80,12 +72,36 @@ def is_policy(limiter_or_policy: object) -> TypeGuard[str]:
 
 def _hint(rate: str) -> str:
     """What the writer of a wrong rate may have meant."""
-    if _OF_CALENDAR.fullmatch(rate):
-        return ": m is a minute, and a month is that of a calendar: Calendar(1000, 'MONTH'), which is RL.CALENDAR … MONTH"
+    if hint := of_calendar(rate):
+        return hint
+    if _WITHOUT_UNIT.fullmatch(rate):
+        return f": the time needs a unit: '{rate.strip()}s' or '{rate.strip()}m'"
     lower = _RATE.fullmatch(rate.lower())
-    if lower is not None and lower[3] in _UNITS:
+    if lower is not None and lower[3] in NAMED_UNITS:
         return f": units are lower case: {rate.lower()!r}"
-    return ": a policy is asked by ask(), and is the policy of a rule" if rate and is_policy(rate) else ""
+    if lower is not None:
+        return f": units are {', '.join(UNITS)} and their English names"
+    return f": a policy is asked by ask(key, {rate!r}), and a rule has it as its policy" if _is_name(rate) else ""
+
+
+def _is_name(rate: str) -> bool:
+    """Whether text rather is a policy's name than a number or a duration."""
+    return bool(rate) and is_policy(rate) and not rate[0].isdecimal()
+
+
+def check_policy(policy: object) -> None:
+    """Checks the name of a policy."""
+    if isinstance(policy, Limiter) or (isinstance(policy, str) and not is_policy(policy)):
+        raise ConfigurationError(f"policy must be a name, not {policy!r}: a limiter or a rate is asked by limit()")
+    text("policy", policy, 64)
+
+
+def wrong_limiter(limiter: object) -> ConfigurationError:
+    """Returns the error for what is no limiter."""
+    kind = "list" if isinstance(limiter, list) else "Limit" if isinstance(limiter, Limit) else ""
+    several = f": a {kind} is for limits(keys, limits)" if kind else ""
+    such = "an instance such as Gcra(9, 10, '1s'), or a rate such as '10/s'"
+    return ConfigurationError(f"a limiter is {such}, not {limiter!r}{several}")
 
 
 def limiter_words(limiter: LimiterLike, *, lease_id: bool = True) -> tuple[Word, ...]:
@@ -94,11 +110,10 @@ def limiter_words(limiter: LimiterLike, *, lease_id: bool = True) -> tuple[Word,
         count, period = parse_rate(limiter)
         return ("GCRA", count - 1, count, period)
     if not isinstance(limiter, Limiter):
-        raise ConfigurationError(
-            f"a limiter is an instance such as Gcra(9, 10, '1s'), or a rate such as '10/s', not {limiter!r}"
-        )
+        raise wrong_limiter(limiter)
     if lease_id and limiter.NAME == "CONCURRENT" and getattr(limiter, "id", None) is None:
-        raise ConfigurationError("a call with Concurrent needs the id of the lease: Concurrent(capacity, ttl, id)")
+        needed = "the id of the lease: Concurrent(capacity, ttl, id)"
+        raise ConfigurationError(f"a call with Concurrent needs {needed}. A lease() has one of its own")
     return limiter.words
 
 
@@ -128,6 +143,7 @@ class Limit:
             integer("on", self.on, 1, 64)
         if self.cost is not None:
             integer("cost", self.cost, 0, MOST)
+        flags(shadow=self.shadow)
         tenant_words(self.tenant, self.weight)
 
     def options(self, *, on: bool = True) -> list[Word]:
@@ -148,9 +164,7 @@ LimitLike: TypeAlias = Limit | Limiter | str
 
 def limits_words(limits: Sequence[LimitLike], *, lease_id: bool = True) -> list[Word]:
     """Returns the words of all limits, each with LIMIT before it."""
-    if not limits or isinstance(limits, str) or not isinstance(limits, Sequence):
-        raise ConfigurationError(f"limits must be a list of at least one limit, not {limits!r}")
-    integer("the number of limits", len(limits), 1, 64)
+    check_limits(limits)
     words: list[Word] = []
     for limit in limits:
         limiter = limit.limiter if isinstance(limit, Limit) else limit
@@ -160,3 +174,10 @@ def limits_words(limits: Sequence[LimitLike], *, lease_id: bool = True) -> list[
         if isinstance(limit, Limit):
             words += limit.options()
     return words
+
+
+def check_limits(limits: Sequence[LimitLike]) -> None:
+    """Checks that limits are a list. The characters of text would be taken for limits."""
+    if not limits or isinstance(limits, str) or not isinstance(limits, Sequence):
+        raise ConfigurationError(f"limits must be a list of at least one limit, not {limits!r}")
+    integer("the number of limits", len(limits), 1, 64)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from .call import Call, OpenOrClosed
 from .errors import ConfigurationError
 from .limit import Limiter
-from .values import Duration, Seconds, Word, check_duration, duration_word, seconds
+from .values import Duration, Seconds, Word, check_duration, duration_word, flags, seconds
 
 @dataclass(frozen=True, slots=True)
 class Manner:
@@ -29,10 +29,13 @@ class Manner:
     @property
     def name(self) -> str:
         """The option that is chosen, or nothing."""
+        if self.partial is self.force is self.reserve is False:
+            return ""
+        flags(partial=self.partial, force=self.force)
         names = [name for name in ("partial", "force", "reserve") if getattr(self, name) is not False]
         if len(names) > 1:
             raise ConfigurationError("take one of partial, force and reserve")
-        return names[0] if names else ""
+        return names[0]
 
     def words(self, limiter: Limiter) -> list[Word]:
         """Returns the words of the option, if the limiter has it."""

@@ -10,12 +10,12 @@ from . import calls
 from .adapt import Adapt
 from .call import Call, block_seconds
 from .errors import ConfigurationError
-from .limit import MOST, Limit, Limiter, LimiterLike, LimitLike, is_policy, limiter_words
+from .limit import MOST, Limit, Limiter, LimiterLike, LimitLike, check_policy, is_policy, limiter_words
 from .limiters import Concurrent, Sketch
 from .manner import Manner
 from .rate import limiter_of
 from .tenant import tenant_words
-from .values import Duration, Key, Word, check_duration, duration_word, integer, key_bytes, prefixed, text
+from .values import Duration, Key, Word, check_duration, duration_word, flags, integer, key_bytes, prefixed, text
 
 
 class Place(NamedTuple):
@@ -82,11 +82,13 @@ def limit(
         words += ("COST", cost)
     words += manner.words(known)
     if (held := checked_hold(hold)) is not None:
+        if not known.can("hold"):
+            raise ConfigurationError(f"{known.NAME} takes no hold")
         words += ("HOLD", held[0], duration_word(held[1]))
     call = Call(words, [key])
     if (block := checked_wait(wait, manner, cost, critical)) is not None:
         if not known.can("block"):
-            raise ConfigurationError(f"{known!r} cannot wait")
+            raise ConfigurationError(f"{known.NAME} takes no wait")
         call.words += ("BLOCK", duration_word(block))
         if critical and not getattr(known, "critical", False):  # a lease has the word once
             call.words.append("CRITICAL")
@@ -111,6 +113,7 @@ def limits(
     critical: bool = False,
 ) -> Question:
     """RL.MULTI."""
+    flags(force=force)
     call = calls.multi(
         prefix,
         keys,
@@ -148,9 +151,10 @@ def ask(
     critical: bool = False,
 ) -> Question:
     """RL.ASK."""
-    text("policy", policy, 64)
+    check_policy(policy)
     if lease_id is not None:
         text("lease_id", lease_id, 256)
+    flags(full=full, force=force)
     tenant_words(tenant, weight)  # an error if they are wrong
     call = calls.ask(
         prefix,
@@ -230,6 +234,7 @@ def lease(
 ) -> Question:
     """RL.CONCURRENT."""
     tenant_words(tenant, weight)  # an error if they are wrong
+    flags(critical=critical, fence=fence)
     integer("cost", cost, 1, MOST)
     own: dict[str, Any] = {} if adapt is None else {"adapt": True, **asdict(adapt)}
     Concurrent(capacity, ttl, lease_id, reserved=reserved, critical=critical, **own)  # an error if it is wrong
@@ -262,6 +267,8 @@ def checked_wait(
     wait: Duration | None, manner: Manner = PLAIN, cost: int = 1, critical: bool = False
 ) -> Duration | None:
     """Returns how long to wait in the server, if it is right. A call that waits is charged as a whole, and then."""
+    if critical is not False:
+        flags(critical=critical)
     if wait is not None:
         check_duration("wait", wait, 1)
         if manner:
@@ -277,7 +284,7 @@ def checked_hold(hold: tuple[str, Duration] | None) -> tuple[str, Duration] | No
     """Returns an id and a ttl, if they are right."""
     if hold is not None:
         if not isinstance(hold, tuple) or len(hold) != 2:
-            raise ConfigurationError(f"hold must be an id and a ttl, not {hold!r}")
+            raise ConfigurationError(f"hold must be a tuple of an id and a ttl, such as ('job1', '10m'), not {hold!r}")
         text("the id of hold", hold[0], 256)
         check_duration("the ttl of hold", hold[1], 1)
     return hold

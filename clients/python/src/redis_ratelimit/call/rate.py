@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from .errors import ConfigurationError
-from .limit import MOST, Limiter, LimiterLike, parse_rate
+from .limit import MOST, Limiter, LimiterLike, parse_rate, wrong_limiter
 from .limiters import Gcra
 from .values import integer
 
@@ -22,7 +22,7 @@ def Rate(rate: str, burst: int | None = None) -> Gcra:
         ConfigurationError: The rate is not a count per time, or a number is out of range.
     """
     if not isinstance(rate, str):
-        raise ConfigurationError(f"a rate is a count per time, such as '10/s', not {rate!r}")
+        raise ConfigurationError(f"a rate is a whole number per time, such as '10/s', not {rate!r}")
     count, period = parse_rate(rate)
     most = count if burst is None else integer("burst", burst, 1, MOST)
     return Gcra(most - 1, count, period)
@@ -33,9 +33,7 @@ def limiter_of(limiter: LimiterLike) -> Limiter:
     if isinstance(limiter, Limiter):
         return limiter
     if not isinstance(limiter, str):
-        raise ConfigurationError(
-            f"a limiter is an instance such as Gcra(9, 10, '1s'), or a rate such as '10/s', not {limiter!r}"
-        )
+        raise wrong_limiter(limiter)
     return _rate(limiter)
 
 

@@ -22,9 +22,21 @@ Duration: TypeAlias = str | timedelta
 """A whole number with a unit (`ms`, `s`, `m`, `h`, `d` or `w`, as in `"90s"`), or a timedelta. Only `"0"` needs no unit."""
 
 UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_NAMES = (
+    ("ms", "millisecond milliseconds"),
+    ("s", "sec secs second seconds"),
+    ("m", "min mins minute minutes"),
+    ("h", "hr hrs hour hours"),
+    ("d", "day days"),
+    ("w", "week weeks"),
+)
+NAMED_UNITS = {name: unit for unit, names in _NAMES for name in (unit, *names.split())}
+"""The units and their English names."""
+_OF_CALENDAR = re.compile(r"(?:[0-9\s]+(?:/|per\s))?[0-9\s]*(?:M|(?i:mo|months?|quarters?|years?))\s*", re.ASCII)
 LONGEST = 3_153_600_000_000
 _OFFSET = re.compile(r"[+-](?:(?:0[0-9]|1[0-3]):[0-5][0-9]|14:00)", re.ASCII)
 _DURATION = re.compile(r"([0-9]{1,20})(ms|[smhdw])?", re.ASCII)
+_NAMED = re.compile(r"\s*([0-9]{1,20})\s*([a-z]+)\s*", re.ASCII)
 
 
 def milliseconds(name: str, duration: Duration) -> int:
@@ -39,7 +51,23 @@ def milliseconds(name: str, duration: Duration) -> int:
         return int(match[1]) * UNITS[match[2] or "ms"]
     if match or _is_count(duration):
         raise ConfigurationError(f"{name} needs a unit: '{duration}ms', '{duration}s' or '{duration}m'")
-    raise ConfigurationError(f"{name} must be a whole number with ms, s, m, h, d or w, such as '90s', not {duration!r}")
+    such = "a whole number with ms, s, m, h, d or w, such as '90s'"
+    raise ConfigurationError(f"{name} must be {such}, not {duration!r}{_meant(duration)}")
+
+
+def _meant(duration: object) -> str:
+    """What the writer of a wrong duration may have meant."""
+    match = _NAMED.fullmatch(duration) if isinstance(duration, str) else None
+    if match and match[2] in NAMED_UNITS:
+        return f": write '{match[1]}{NAMED_UNITS[match[2]]}'"
+    return of_calendar(duration) if isinstance(duration, str) else ""
+
+
+def of_calendar(text: str) -> str:
+    """A hint for a rate or a duration whose unit is one of a calendar, such as a month, or else nothing."""
+    if _OF_CALENDAR.fullmatch(text) is None:
+        return ""
+    return ": m is a minute, and a month is that of a calendar: Calendar(1000, 'MONTH'), which is RL.CALENDAR … MONTH"
 
 
 def _is_count(value: object) -> bool:
@@ -90,11 +118,25 @@ def decimal(name: str, number: object, least: float, most: float) -> None:
 
 def text(name: str, value: object, longest: int | None = None) -> None:
     """Checks that a value is text or bytes, neither empty nor too long."""
+    such = "text that is not empty" if longest is None else f"text of 1 to {longest} bytes"
     if not isinstance(value, (str, bytes)) or not value:
-        raise ConfigurationError(f"{name} must be text that is not empty, not {value!r}")
+        raise ConfigurationError(f"{name} must be {such}, not {value!r}")
     encoded = _encoded(name, value)
     if longest is not None and len(encoded) > longest:
-        raise ConfigurationError(f"{name} must be 1 to {longest} bytes")
+        raise ConfigurationError(f"{name} must be {such}, not of {len(encoded)}")
+
+
+def function(name: str, value: object) -> None:
+    """Checks a function of the application, which may be left out."""
+    if value is not None and not callable(value):
+        raise ConfigurationError(f"{name} must be a function, not {value!r}")
+
+
+def flags(**given: object) -> None:
+    """Checks that each is True or False. Text such as `"no"` would be taken for True."""
+    for name, value in given.items():
+        if not isinstance(value, bool):
+            raise ConfigurationError(f"{name} must be True or False, not {value!r}")
 
 
 def one_of(name: str, value: object, *words: str) -> None:
@@ -127,7 +169,7 @@ def _zones() -> frozenset[str]:
 def prefixed(prefix: str, key: Key) -> Key:
     """Returns the key with a prefix."""
     if not isinstance(key, (str, bytes)) or not key:
-        raise ConfigurationError(f"a key must be text or bytes, and not be empty, not {key!r}")
+        raise ConfigurationError(f"a key must be text or bytes, and not empty, such as 'user:1', not {key!r}")
     if isinstance(key, bytes):
         return prefix.encode() + key
     _encoded("a key", name := prefix + key)

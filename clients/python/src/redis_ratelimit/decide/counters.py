@@ -47,13 +47,13 @@ class Counters:
 
     def __init__(self) -> None:
         self.others: WeakSet[Counting] = WeakSet()
-        self._counts: dict[str, int] = dict.fromkeys(map(str, NAMES), 0)
         self.forked()
         after_fork(self)
 
     def forked(self) -> None:
-        """Makes a new lock."""
+        """Counts from 0 on: what happened before is the parent's."""
         self._lock = RLock()
+        self._counts: dict[str, int] = dict.fromkeys(map(str, NAMES), 0)
 
     def add(self, *names: str, n: int = 1) -> None:
         """Adds n to each of these counters."""

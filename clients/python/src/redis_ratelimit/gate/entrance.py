@@ -51,7 +51,7 @@ class AsyncGate(Generic[Req]):
         expose: bool = False,
     ) -> None:
         if not isinstance(limiter, AsyncRateLimiter):
-            raise ConfigurationError(f"the limiter must be an AsyncRateLimiter, not {limiter!r}")
+            raise ConfigurationError(f"the limiter must be an AsyncRateLimiter, not {type(limiter).__name__}")
         self.limiter = limiter
         self._connected = limiter._connected  # pyright: ignore[reportPrivateUsage]
         self._gate = GateCore(self._connected, rules, shed, skip, headers, expose)

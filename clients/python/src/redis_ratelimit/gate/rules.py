@@ -10,10 +10,10 @@ from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
 
 from ..call.errors import ConfigurationError
-from ..call.limit import MOST, Limit, Limiter, LimiterLike
+from ..call.limit import MOST, Limit, Limiter, LimiterLike, check_policy
 from ..call.rate import limiter_of
 from ..call.steady import checked_limit, steady_rate
-from ..call.values import Duration, check_duration, decimal, integer, shortest, text
+from ..call.values import Duration, check_duration, decimal, flags, integer, shortest, text
 from ..wire.ready import Check
 from .shed import Shed
 
@@ -116,10 +116,9 @@ class Rule(Generic[Req]):
                 integer("estimate", self.estimate, 1, MOST)
             check_duration("hold", self.hold, 1)
             decimal("spread", self.spread, 0, 1)
-            if not isinstance(self.websocket, bool):
-                raise ConfigurationError(f"websocket must be True or False, not {self.websocket!r}")
+            flags(websocket=self.websocket)
             if isinstance(self.policy, str):
-                text("policy", self.policy, 64)
+                check_policy(self.policy)
             if not callable(self.limit) and self.limit is not None:
                 self._checked(self.limit)
 
@@ -134,7 +133,7 @@ class Rule(Generic[Req]):
                 policy = yield from _given(self.policy, request)
                 if isinstance(policy, Unlimited):
                     return None
-                text("policy", policy, 64)
+                check_policy(policy)
                 cost = yield from self._cost(request)
                 return AskedPolicy(self.name, caller, *cost, self.hold, self.counts, str(policy))
             limit = yield from _given(self.limit, request)
@@ -182,7 +181,7 @@ class Rule(Generic[Req]):
         if not limiter.can("joint"):
             raise ConfigurationError(f"{limiter!r} is not for rules")
         if limiter.NAME == "SMOOTH" and getattr(limiter, "maxwait", None) is None:
-            raise ConfigurationError(f"{limiter!r} needs a maxwait, since admitted requests wait for their turn")
+            raise ConfigurationError("SMOOTH needs a maxwait, since admitted requests wait for their turn")
         if limiter.NAME == "CONCURRENT" and getattr(limiter, "id", None) is not None:
             raise ConfigurationError("a lease has no id: each request gets one of its own")
         if not (self.estimate is None and self.counts is None) and not limiter.can("hold"):

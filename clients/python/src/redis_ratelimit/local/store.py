@@ -122,7 +122,6 @@ class Store:
         self._next_fetch = self._refused_until = -inf
         self._refusal = _NOTHING.decision
         self.missing: Unavailable | None = None
-        self.fetches = self.fetched = self.forgotten = self.allowed = self.refused = 0
         self.forked()
 
     def forked(self) -> None:
@@ -133,6 +132,7 @@ class Store:
         self._ends = inf
         self._fetching = self._brought = self._late = False
         self._asking = 0
+        self.fetches = self.fetched = self.forgotten = self.allowed = self.refused = 0
 
     # Calls
 

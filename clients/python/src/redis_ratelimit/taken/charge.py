@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from ..call import calls, endings, questions
 from ..call.call import Call
 from ..call.errors import ConfigurationError
-from ..call.limit import MOST, LimiterLike, is_policy
+from ..call.limit import MOST, LimiterLike, check_policy, is_policy
 from ..call.questions import Question
 from ..call.rate import limiter_of
-from ..call.values import Duration, Key, check_duration, integer, milliseconds, prefixed, text
+from ..call.values import Duration, Key, check_duration, integer, milliseconds, prefixed
 from ..decide.core import Core
 from ..decide.decision import AskDecision, Decision
 from .endings import Ending
@@ -41,7 +41,7 @@ class Charge:
         prefixed(prefix, key)  # an error if it is wrong
         self.kind: type[Decision] = AskDecision
         if is_policy(limiter_or_policy):
-            text("policy", limiter_or_policy, 64)
+            check_policy(limiter_or_policy)
             return
         self.kind, self._what = Decision, limiter_of(limiter_or_policy)
         if keys:

@@ -11,7 +11,7 @@ from ..call.adapt import Adapt, Drops, Outcome, adapted, outcome_of
 from ..call.call import Call, OpenOrClosed
 from ..call.errors import ConfigurationError
 from ..call.manner import bound
-from ..call.values import Duration, Key, Seconds, milliseconds
+from ..call.values import Duration, Key, Seconds, flags, function, milliseconds
 from ..decide.decision import LeaseDecision, Refused
 from ..decide.errors import CallError, Closed, Unavailable
 from .connected import AsyncConnected
@@ -51,6 +51,8 @@ class AsyncLease:
         drops: Drops,
     ) -> None:
         self._adapt, self._drops = adapted(adapt, drops), drops
+        function("on_lost", on_lost)
+        flags(renew=renew)
         self._limiter, self._core = limiter, limiter.core
         self.id = self._core.new_id()
         self.lost, self._on_lost = False, on_lost

@@ -40,8 +40,11 @@ def async_sender_of(redis: AsyncClient | AsyncSender) -> AsyncSender:
 
 def wrong_client(redis: object) -> ConfigurationError:
     """Returns the error for what is no client of this package."""
-    given = f"{type(redis).__module__}.{type(redis).__qualname__}".removeprefix("builtins.")
+    kind = redis if isinstance(redis, type) else type(redis)
+    given = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
     expected = "a redis.asyncio.Redis or redis.asyncio.RedisCluster"
+    other = f": {'Async' * given.count('.asyncio.')}RateLimiter takes it" if given.endswith((".Redis", ".RedisCluster")) else ""
+    given = f"the class {given}" if kind is redis else f"{given}{other}"
     return ConfigurationError(f"the client must be {expected}, such as Redis.from_url(…), not {given}")
 
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from ..call import calls
 from ..call.call import Call
 from ..call.errors import ConfigurationError
-from ..call.limit import Limit, LimitLike
+from ..call.limit import Limit, LimitLike, check_policy
 from ..call.limiters import Concurrent
 from ..call.rate import limiter_of
-from ..call.values import Key, prefixed, text
+from ..call.values import Key, prefixed
 from ..decide.core import Core
 from ..decide.errors import CallError, Unavailable
 from ..decide.failure import MISCONFIGURED
@@ -47,7 +47,7 @@ def checks_of(limits: Sequence[LimitLike], rules: Iterable[Check], policies: Seq
     if isinstance(policies, (str, bytes)) or not isinstance(policies, Sequence):
         raise ConfigurationError(f"policies must be a list of names, not {policies!r}")
     for policy in policies:
-        text("policy", policy, 64)
+        check_policy(policy)
     given: list[Check] = []
     for number, limit in enumerate(limits, 1):
         several = isinstance(limit, Limit)
