@@ -106,7 +106,7 @@ fn remaining(reply: Reply) -> Option<i64> {
     if let Reply::Five([_, _, remaining, ..]) = reply { Some(remaining) } else { None }
 }
 
-/// At that instant: it may find itself.
+/// At that instant: it may adapt.
 fn limit(reply: Reply) -> Option<i64> {
     if let Reply::Five([_, limit, ..]) = reply { Some(limit) } else { None }
 }

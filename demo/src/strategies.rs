@@ -31,7 +31,7 @@ pub struct Asker<'a> {
 const LONGEST_WAIT: u64 = 1000;
 /// How long a lease lasts whose holder does not say when it is done, in milliseconds.
 const TTL: u64 = 60_000;
-/// How far above the workers a limit that finds itself may go.
+/// How far above the workers an adaptive limit may go.
 const CEILING: u64 = 10;
 /// Sub-buckets of a window.
 const PARTS: u64 = 10;

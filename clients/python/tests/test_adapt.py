@@ -1,4 +1,4 @@
-"""Leases whose limit finds itself: what only Python's errors have. The contract's cases show the rest."""
+"""Leases whose limit adapts: what only Python's errors have. The contract's cases show the rest."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ async def a_refused_caller_waits_and_comes_again(names: Names, _: Server) -> Non
             self.end_headers()
             self.wfile.write(b"hello")
 
-        def log_message(self, *_: object) -> None: ...
+        def log_message(self, format: str, *args: object) -> None: ...
 
     with HTTPServer(("127.0.0.1", 0), Limited) as api:
         thread = threading.Thread(target=api.serve_forever)

@@ -61,7 +61,7 @@ export type PeekCallOptions = CallOptions & Pick<AskCallOptions, 'cost' | 'keys'
 /** What `RateLimiter.explain` may be told. `keys` and `leaseId` are for policies. */
 export type ExplainOptions = Omit<PeekCallOptions, 'fail'>
 
-/** How a limit of leases finds itself. `capacity` is the most that it can be. */
+/** How a limit of leases adapts. `capacity` is the most that it can be. */
 export interface AdaptOptions {
   /** By how long requests take, too. */
   gradient?: boolean | undefined
@@ -100,7 +100,7 @@ export interface LeaseOptions extends CallOptions, TenantOptions {
   fence?: boolean | undefined
   /** Waits in the server until there is room, at most so long. */
   wait?: Duration | undefined
-  /** The limit finds itself from how work ends, at most `capacity`. It needs `drops`, `slow` or `gradient`. */
+  /** The limit adapts from how work ends, at most `capacity`. It needs `drops`, `slow` or `gradient`. */
   adapt?: boolean | AdaptOptions | undefined
   /**
    * With `adapt`: which errors of the work lower the limit, such as time-outs. Other errors change nothing. If a function of the

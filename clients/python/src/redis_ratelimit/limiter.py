@@ -342,7 +342,7 @@ class AsyncRateLimiter:
             timeout, fail, tenant, weight: As of `limit`.
             on_lost: Called once if the lease is lost while it is held: the `set` of an event, or the `cancel` of a task. For threads
                 it is called in a thread of the limiter.
-            adapt: Whether the limit finds itself from how the work ends, at most `capacity`. Without `drops`, `slow` or
+            adapt: Whether the limit adapts from how the work ends, at most `capacity`. Without `drops`, `slow` or
                 `gradient` it only grows.
             drops: With `adapt`: which errors that leave the block lower the limit, such as time-outs: a class, several, or a
                 function of the error. Other errors change nothing, nor does a cancellation. An error of the function itself is

@@ -225,4 +225,13 @@ mod tests {
         put_words(&mut older, [7, 9, 1, 0, 5]);
         assert!(Log::decode_change(&mut Reader::new(&older)).is_some());
     }
+
+    #[test]
+    fn no_change_adds_an_entry_as_old_as_the_longest_window() {
+        for (age, is_read) in [(TOO_OLD.minus(Span::from_micros(1)), true), (TOO_OLD, false)] {
+            let mut change = Vec::from([NEWEST]);
+            put_words(&mut change, [7, 9, 0, age.as_micros(), 5]);
+            assert_eq!(Log::decode_change(&mut Reader::new(&change)).is_some(), is_read, "{age:?}");
+        }
+    }
 }

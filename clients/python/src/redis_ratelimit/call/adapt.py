@@ -18,7 +18,7 @@ Drops: TypeAlias = type[BaseException] | Sequence[type[BaseException]] | Callabl
 
 @dataclass(frozen=True, slots=True)
 class Adapt:
-    """How a limit of leases finds itself. The capacity of the lease is the most that the limit can be.
+    """How a limit of leases adapts. The capacity of the lease is the most that the limit can be.
 
     Args:
         gradient: Whether it is found from how long the work takes, too.
@@ -37,7 +37,7 @@ class Adapt:
 
 
 def adapted(adapt: bool | Adapt, drops: Drops) -> Adapt | None:
-    """Returns the parameters of a limit that finds itself, or None. They are checked."""
+    """Returns the parameters of an adaptive limit, or None. They are checked."""
     if not isinstance(adapt, (bool, Adapt)):
         raise ConfigurationError(f"adapt must be True, False or an Adapt, not {adapt!r}")
     # A class is callable too, but does not say whether an error is one of its own.

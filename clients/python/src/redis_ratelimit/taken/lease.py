@@ -183,7 +183,7 @@ class AsyncLease:
         self._limiter.background.add(self._ending(release, certain=False, given_up=given_up), 0.0)
 
     def _released(self, outcome: Outcome) -> Call:
-        """The release. Only a limit that finds itself is told how the work ended."""
+        """The release. Only an adaptive limit learns how the work ended."""
         return endings.release(self._limiter.prefix, [self._key], self.id, outcome if self._adapt else "OK")
 
     def _ending(self, release: Call, *, certain: bool, given_up: bool = False) -> Ending:
