@@ -124,9 +124,17 @@ impl Error {
     /// Whether another word in the place of a wrong one may be right.
     pub(crate) fn is_of_a_word(&self) -> bool {
         match self {
-            Error::Syntax(text) => text.starts_with(NEAR),
             Error::Invalid(_) => true,
             Error::InLimit(_, error) => error.is_of_a_word(),
+            error => error.is_of_an_unknown_word(),
+        }
+    }
+
+    /// Whether it is about a word that is not known where it stands.
+    pub(crate) fn is_of_an_unknown_word(&self) -> bool {
+        match self {
+            Error::Syntax(text) => text.starts_with(NEAR),
+            Error::InLimit(_, error) => error.is_of_an_unknown_word(),
             _ => false,
         }
     }

@@ -93,7 +93,7 @@ pub(crate) fn guess(error: &Error, call: &WrongCall<'_>) -> Option<String> {
     check(call.command, &mut arguments, call.asks).err().filter(|found| found == error)?;
     // The last word that was read.
     let at = call.words.len().checked_sub(arguments.rest().len())?.checked_sub(1)?;
-    let mut changes = Changes { call, at, tried: 0, found: None };
+    let mut changes = Changes { call, at, is_unknown: error.is_of_an_unknown_word(), tried: 0, found: None };
     changes.look();
     changes.found
 }
@@ -102,6 +102,8 @@ pub(crate) fn guess(error: &Error, call: &WrongCall<'_>) -> Option<String> {
 struct Changes<'c> {
     call: &'c WrongCall<'c>,
     at: usize,
+    /// Whether the word is none that may stand there. Otherwise it is a value that its argument does not take.
+    is_unknown: bool,
     tried: usize,
     /// The text of the first change that is right. No further one is tried.
     found: Option<String>,
@@ -138,11 +140,11 @@ impl Changes<'_> {
             }
         }
         if let Some((name, value)) = word.split_once(['=', ':']) {
-            for option in options(name) {
+            for option in self.options(name) {
                 self.replace(1, &[option, value]);
             }
         }
-        for option in options(&word) {
+        for option in self.options(&word) {
             self.replace(1, &[option]);
         }
         if self.at == 0 {
@@ -152,6 +154,24 @@ impl Changes<'_> {
             let words = [next.into(), word];
             self.whole(2, &words, "; did you mean ", "?");
         }
+    }
+
+    /// The words of the language that may be meant by a word: those that it is another word for, and the nearest ones. Values are
+    /// units and outcomes only.
+    fn options(&self, word: &str) -> Vec<&'static str> {
+        let word = word.trim_start_matches('-').as_bytes();
+        // A limiter's name with the prefix has an error of its own.
+        let word = without_prefix(word).filter(|name| docs::find(name).is_none()).unwrap_or(word);
+        let others =
+            [LEASE_ID, HOLDERS, RESET, COUNT, PREVIOUS, OF, LAST, TRIED_KEY].map(|argument| argument.name);
+        let commands = docs::all().filter(|command| command.is_own()).map(|command| command.name);
+        let words = option_names().chain(others).chain(commands).filter(|_| self.is_unknown);
+        let values = OUTCOMES.iter().map(|(name, _)| *name).chain(UNITS.iter().map(|(name, _)| *name));
+        let known: Vec<&str> = words.chain(values).collect();
+        let of_others = MEANT.iter().filter(|(other, option)| is(word, other) && known.contains(option));
+        let mut meant: Vec<&str> = of_others.map(|(_, option)| *option).collect();
+        meant.extend(nearest(word, known.into_iter()).into_iter().take(8));
+        meant
     }
 
     /// The number of keys in front of them: those before the first option or limit.
@@ -286,23 +306,6 @@ fn shown(command: &Documentation, words: &[String]) -> Option<String> {
 fn plain(word: &[u8]) -> Option<&str> {
     let is_plain = (1..=LONGEST).contains(&word.len()) && word.iter().all(u8::is_ascii_graphic);
     str::from_utf8(word).ok().filter(|_| is_plain)
-}
-
-/// The words of the language that may be meant by a word: those that it is another word for, and the nearest ones.
-fn options(word: &str) -> Vec<&'static str> {
-    let word = word.trim_start_matches('-').as_bytes();
-    // A limiter's name with the prefix has an error of its own.
-    let word = without_prefix(word).filter(|name| docs::find(name).is_none()).unwrap_or(word);
-    let others =
-        [LEASE_ID, HOLDERS, RESET, COUNT, PREVIOUS, OF, LAST, TRIED_KEY].map(|argument| argument.name);
-    let commands = docs::all().filter(|command| command.is_own()).map(|command| command.name);
-    let outcomes = OUTCOMES.iter().map(|(name, _)| *name);
-    let known = option_names().chain(others).chain(commands).chain(outcomes);
-    let known = known.chain(UNITS.iter().map(|(name, _)| *name));
-    let mut meant: Vec<&str> =
-        MEANT.iter().filter(|(other, _)| is(word, other)).map(|(_, option)| *option).collect();
-    meant.extend(nearest(word, known).into_iter().take(8));
-    meant
 }
 
 /// The unit of a duration that a word means.
