@@ -55,7 +55,10 @@ static long long at(const redisReply *reply, size_t i) { return reply->element[i
 
 static struct headers headers(const char *name, int window, const redisReply *five) {
     struct headers fields = {"", "", ""};
-    long long seconds = (at(five, at(five, 0) ? 3 : 4) + 999) / 1000;
+    long long wait = at(five, at(five, 0) ? 3 : 4), limit = at(five, 1);
+    /* If nothing remains: until the next request fits. A period admits as many as the limit. */
+    if (!at(five, 0) && !at(five, 2)) wait -= (limit - 1) * window * 1000 / limit;
+    long long seconds = (wait + 999) / 1000;
     snprintf(fields.policy, sizeof fields.policy, "\"%s\";q=%lld;w=%d", name, at(five, 1), window);
     snprintf(fields.limit, sizeof fields.limit, "\"%s\";r=%lld;t=%lld", name, at(five, 2), seconds);
     if (at(five, 0)) snprintf(fields.retry_after, sizeof fields.retry_after, "%lld", seconds);

@@ -43,6 +43,8 @@ func headers(name string, window int, five []int64) map[string]string {
 	wait := five[4]
 	if five[0] == 1 {
 		wait = five[3]
+	} else if five[2] == 0 { // until the next request fits; a period admits as many as the limit
+		wait -= (five[1] - 1) * int64(window) * 1000 / five[1]
 	}
 	seconds := (wait + 999) / 1000
 	fields := map[string]string{

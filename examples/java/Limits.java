@@ -49,7 +49,10 @@ public final class Limits {
 
     static Map<String, String> headers(String name, int window, List<Long> five) {
         boolean limited = five.get(0) == 1;
-        long seconds = ((limited ? five.get(3) : five.get(4)) + 999) / 1000;
+        long wait = limited ? five.get(3) : five.get(4);
+        // If nothing remains: until the next request fits. A period admits as many as the limit.
+        if (!limited && five.get(2) == 0) wait -= (five.get(1) - 1) * window * 1000 / five.get(1);
+        long seconds = (wait + 999) / 1000;
         var fields = new TreeMap<String, String>();
         fields.put("RateLimit-Policy", String.format("\"%s\";q=%d;w=%d", name, five.get(1), window));
         fields.put("RateLimit", String.format("\"%s\";r=%d;t=%d", name, five.get(2), seconds));

@@ -14,7 +14,9 @@ const WAIT = 2000; // how long a caller may wait for a lease, in ms
 function headers(string $name, int $window, array $reply): array
 {
     [$limited, $limit, $remaining, $retryAfter, $resetAfter] = $reply;
-    $seconds = intdiv(($limited ? $retryAfter : $resetAfter) + 999, 1000);
+    // If nothing remains: until the next request fits. A period admits as many as the limit.
+    $next = $remaining ? $resetAfter : $resetAfter - intdiv(($limit - 1) * $window * 1000, $limit);
+    $seconds = intdiv(($limited ? $retryAfter : $next) + 999, 1000);
     $fields = [
         'RateLimit-Policy' => "\"$name\";q=$limit;w=$window",
         'RateLimit' => "\"$name\";r=$remaining;t=$seconds",

@@ -20,6 +20,8 @@ end
 
 def headers(name, window, reply)
   limited, limit, remaining, retry_after, reset_after = reply
+  # If nothing remains: until the next request fits. A period admits as many as the limit.
+  reset_after -= (limit - 1) * window * 1000 / limit if remaining.zero?
   seconds = ((limited == 1 ? retry_after : reset_after) / 1000r).ceil
   fields = {
     'RateLimit-Policy' => %("#{name}";q=#{limit};w=#{window}),

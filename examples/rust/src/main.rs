@@ -105,7 +105,9 @@ impl Drop for Lease<'_> {
 }
 
 fn headers(name: &str, window: u32, (limited, limit, remaining, retry_after, reset_after): Five) -> Headers {
-    let wait = if limited { retry_after } else { reset_after };
+    // If nothing remains: until the next request fits. A period admits as many as the limit.
+    let earlier = if remaining == 0 { (limit - 1) * i64::from(window) * 1000 / limit } else { 0 };
+    let wait = if limited { retry_after } else { reset_after - earlier };
     let seconds = (wait + 999) / 1000;
     let mut fields = vec![("RateLimit-Policy", format!("\"{name}\";q={limit};w={window}"))];
     fields.push(("RateLimit", format!("\"{name}\";r={remaining};t={seconds}")));
