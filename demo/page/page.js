@@ -17,7 +17,7 @@ const times = ({ limitsRate, figures }) => (limitsRate && figures ? figures.peak
 function inWords(trial) {
     const { all, normal, peak, wait, late, retry, atWork } = trial.figures;
     const over = times(trial) >= 1.05 ? `, ${times(trial).toFixed(1)} times the limit` : "";
-    const whose = perUser() ? " of one user" : "";
+    const whose = perUser() ? " of the same user" : "";
     const first = `${count(all.admitted)} of ${count(all.offered)} requests admitted, at most ${count(peak)}${whose} within any ${seconds(settings.period)}${over}.`;
     const more = [`At most ${count(atWork)} at work.`];
     if (normal) more.unshift(`Normal users: ${count(normal.admitted)} of ${count(normal.offered)} admitted.`);
