@@ -148,6 +148,7 @@ window.addEventListener("message", ({ source, data }) => {
     if (source !== window.parent || data?.ratelimit !== "theme") return;
     root.dataset.theme = data.dark ? "dark" : "light";
     if (data.paper) root.style.setProperty("--paper", data.paper);
+    tellHeight();
 });
 
 const width = () => all(".picture").map(({ clientWidth }) => clientWidth).find(Boolean) ?? 360;
@@ -156,16 +157,9 @@ new ResizeObserver(() => {
     else if (trials.length && isSortedUnseen()) showTable();
 }).observe(by("families"));
 
-ask("choices", null).then((told) => {
-    choices = told;
-    for (const link of all(".docs a")) link.target = "_top";
-    makeControls();
-    makeStage();
-    by("others").onclick = () => change({ all: !view.all });
-    follow();
-    window.addEventListener("hashchange", follow);
-}).catch((fault) => {
-    by("stage").hidden = true;
-    by("stage").ariaBusy = "false";
-    take({ error: `This browser cannot run the page: ${fault}` });
-});
+for (const link of all(".docs a")) link.target = "_top";
+makeControls();
+makeStage();
+by("others").onclick = () => change({ all: !view.all });
+follow();
+window.addEventListener("hashchange", follow);

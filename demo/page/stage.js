@@ -7,14 +7,16 @@ const replay = (() => {
     const askNewest = newest("replay", () => ({ ...view, strategies: view.pins, sent }), takeReplay);
     return () => {
         const traffic = `${view.shape} ${view.period}`;
+        const isFirst = !asked && isFirstView();
         if (traffic !== asked) [sent, asked] = [[], traffic];
         by("stage").ariaBusy = "true";
-        askNewest();
+        if (isFirst) takeReplay(firstReplay); else askNewest();
     };
 })();
 
 function takeReplay({ error, settings, duration, traffic, lanes: told, lesson }) {
     if (!error) stage(settings, duration * 1000, traffic, told, lesson);
+    by("stage").hidden = !scene;
     staged();
 }
 

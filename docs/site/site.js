@@ -13,14 +13,13 @@ if (frame) {
         frame.contentWindow.postMessage({ ratelimit: "theme", dark, paper }, "*");
     };
     new MutationObserver(tellTheme).observe(book, { attributeFilter: ["class"] });
-    frame.addEventListener("load", tellTheme);
+    // The page answers with its height. Whichever of the two comes later begins.
+    tellTheme();
     window.addEventListener("message", ({ source, data }) => {
-        if (source === frame.contentWindow && data?.ratelimit === "height" && data.pixels > 0) {
-            frame.style.height = `${Math.ceil(data.pixels)}px`;
-        }
+        if (source !== frame.contentWindow || data?.ratelimit !== "height" || !(data.pixels > 0)) return;
+        if (!frame.style.height) tellTheme();
+        frame.style.height = `${Math.ceil(data.pixels)}px`;
     });
-    // Only now, or its first words are lost.
-    frame.src = frame.dataset.src;
 }
 
 function reachWithKeys() {
