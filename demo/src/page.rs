@@ -121,7 +121,7 @@ fn tell_attempt(line: &str, attempt: &Attempt) -> Value {
         waited.as_ref().map(after).unwrap_or_default()
     };
     match attempt {
-        Attempt::NeedsServer(needs) => json!({ "error": needs.to_string() }),
+        Attempt::NeedsServer(needs) => json!({ "elsewhere": needs.to_string() }),
         Attempt::Waits => json!({ "said": "waits", "reset": example::LONGEST_WAIT / 1000 }),
         Attempt::Replied(Reply::Error(error), waited) => {
             json!({ "error": format!("{}{error}", after(waited)) })
