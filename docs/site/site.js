@@ -22,10 +22,16 @@ if (frame) {
     });
 }
 
+// What is wider than the page scrolls, also by keys, and fades out where it goes on.
+const WIDE = ".table-wrapper, pre > code";
+const showMore = (element) => element.toggleAttribute("data-more", element.scrollLeft + element.clientWidth < element.scrollWidth - 1);
+document.addEventListener("scroll", ({ target }) => { if (target.matches?.(WIDE)) showMore(target); }, true);
+
 function reachWithKeys() {
-    for (const element of document.querySelectorAll(".table-wrapper, pre > code")) {
+    for (const element of document.querySelectorAll(WIDE)) {
         if (element.scrollWidth > element.clientWidth) element.tabIndex = 0;
         else element.removeAttribute("tabindex");
+        showMore(element);
     }
 }
 window.addEventListener("load", reachWithKeys);

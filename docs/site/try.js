@@ -22,7 +22,7 @@
         let earlier = [], calls = [], start = 0, at = 0, step = 1, asked = 0, shown = "";
         const input = made("input", { spellcheck: false, autocomplete: "off", ariaLabel: "Command" });
         const time = made("input", { type: "range", min: 0, max: 0, step: "any" });
-        const now = made("output"), replies = made("ol", { ariaLive: "polite", ariaLabel: "Replies" });
+        const now = made("output", {}, "loading…"), replies = made("ol", { ariaLive: "polite", ariaLabel: "Replies" });
         const again = made("button", { type: "button" }, "Start again");
         const form = made("form", { className: "try" }, input, made("button", {}, "Send"), made("label", {}, "Time ", time), now, again, replies);
         const since = (when) => (when - start) / 1e6;

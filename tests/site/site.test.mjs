@@ -86,6 +86,17 @@ test("on a phone only tables and code scroll sideways, each within itself", () =
     assert.deepEqual(wide.map(([name, { sideways }]) => `${name}: ${sideways}`), []);
 });
 
+test("on a phone a table fades out where it goes on", async () => {
+    const tab = await open(browser, "phone");
+    await tab.goto(`${server.origin}/docs/settings.html`);
+    const table = tab.locator(".table-wrapper").first();
+    const fades = (does) => until(async () => (await table.evaluate((wide) => getComputedStyle(wide).maskImage !== "none")) === does, `it fades: ${does}`);
+    await fades(true);
+    await table.evaluate((wide) => { wide.scrollLeft = wide.scrollWidth; });
+    await fades(false);
+    await tab.context().close();
+});
+
 test("a page that does not exist says so, with the way back", async () => {
     const tab = await open(browser);
     const answer = await tab.goto(`${server.origin}/docs/nowhere.html`);
