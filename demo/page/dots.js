@@ -65,7 +65,7 @@ function draw(canvas, lane, scene) {
     drawHead(place, scene);
 }
 
-function drawWindow({ pen, x, width, height, colour }, lane, { head, period, limit }) {
+function drawWindow({ pen, x, width, height, colour }, lane, { head, period, limit, ofUser }) {
     const [left, right] = [Math.max(x(head - period), 1), x(head)];
     pen.fillStyle = pen.strokeStyle = lane.within > limit && lane.bound === limit ? colour.mark : colour.through;
     pen.globalAlpha = 0.1;
@@ -73,7 +73,7 @@ function drawWindow({ pen, x, width, height, colour }, lane, { head, period, lim
     pen.globalAlpha = 1;
     pen.lineWidth = 1.5;
     stroke(pen, [[left, ABOVE - 2], [left, ABOVE - 6], [right, ABOVE - 6], [right, ABOVE - 2]]);
-    const text = `last ${seconds(period / 1000)}: ${count(lane.within)} through`;
+    const text = `last ${seconds(period / 1000)}: ${count(lane.within)}${ofUser} through`;
     const fits = right - left >= pen.measureText(text).width;
     pen.textAlign = fits ? "center" : right > width / 2 ? "right" : "left";
     pen.fillText(text, fits ? (left + right) / 2 : right, ABOVE - 11);
@@ -176,9 +176,11 @@ function drawLevel({ pen, x, width, height, colour }, { levels, most, left }, { 
     pen.globalAlpha = 0.35;
     pen.fill();
     pen.globalAlpha = 1;
-    pen.textAlign = "left";
+    // Beside the play head, of which it is true, where there is room.
+    const fits = pen.measureText(left).width < x(head) - 6;
+    pen.textAlign = fits ? "right" : "left";
     pen.fillStyle = colour.soft;
-    pen.fillText(left, 2, top - 5);
+    pen.fillText(left, fits ? x(head) - 5 : 2, top - 5);
 }
 
 function drawHead({ pen, x, height, colour }, { head }) {

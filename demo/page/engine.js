@@ -32,7 +32,8 @@ function inTurn(server) {
 }
 
 // A replay does not wait for all the trials: it has a worker of its own.
-const bytes = unpack(document.getElementById("wasm").textContent);
+const isWhole = new Promise((whole) => (document.readyState === "loading" ? document.addEventListener("DOMContentLoaded", whole) : whole()));
+const bytes = isWhole.then(() => unpack(document.getElementById("wasm").textContent));
 const hired = () => inTurn(bytes.then((bytes) => hire(bytes).catch(() => alone(bytes))));
 const [forTrials, forReplays] = [hired(), hired()];
 const ask = (name, given) => (name === "replay" ? forReplays : forTrials)(name, given);
@@ -47,7 +48,7 @@ function newest(name, question, take) {
         asking = true;
         while (stale) {
             stale = false;
-            const answer = await ask(name, question()).catch((fault) => ({ error: String(fault) }));
+            const answer = await ask(name, question()).catch((fault) => ({ error: `This browser cannot run the page: ${fault}` }));
             if (!stale) take(answer);
         }
         asking = false;

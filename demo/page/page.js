@@ -17,7 +17,7 @@ const times = ({ limitsRate, figures }) => (limitsRate && figures ? figures.peak
 function inWords(trial) {
     const { all, normal, peak, wait, late, retry, atWork } = trial.figures;
     const over = times(trial) >= 1.05 ? `, ${times(trial).toFixed(1)} times the limit` : "";
-    const whose = perUser() ? " of one user" : "";
+    const whose = perUser() ? " of the same user" : "";
     const first = `${count(all.admitted)} of ${count(all.offered)} requests admitted, at most ${count(peak)}${whose} within any ${seconds(settings.period)}${over}.`;
     const more = [`At most ${count(atWork)} at work.`];
     if (normal) more.unshift(`Normal users: ${count(normal.admitted)} of ${count(normal.offered)} admitted.`);
@@ -148,6 +148,7 @@ window.addEventListener("message", ({ source, data }) => {
     if (source !== window.parent || data?.ratelimit !== "theme") return;
     root.dataset.theme = data.dark ? "dark" : "light";
     if (data.paper) root.style.setProperty("--paper", data.paper);
+    tellHeight();
 });
 
 const width = () => all(".picture").map(({ clientWidth }) => clientWidth).find(Boolean) ?? 360;
@@ -156,16 +157,9 @@ new ResizeObserver(() => {
     else if (trials.length && isSortedUnseen()) showTable();
 }).observe(by("families"));
 
-ask("choices", null).then((told) => {
-    choices = told;
-    for (const link of all(".docs a")) link.target = "_top";
-    makeControls();
-    makeStage();
-    by("others").onclick = () => change({ all: !view.all });
-    follow();
-    window.addEventListener("hashchange", follow);
-}).catch((fault) => {
-    by("stage").hidden = true;
-    by("stage").ariaBusy = "false";
-    take({ error: `This browser cannot run the page: ${fault}` });
-});
+for (const link of all(".docs a")) link.target = "_top";
+makeControls();
+makeStage();
+by("others").onclick = () => change({ all: !view.all });
+follow();
+window.addEventListener("hashchange", follow);

@@ -7,14 +7,16 @@ const replay = (() => {
     const askNewest = newest("replay", () => ({ ...view, strategies: view.pins, sent }), takeReplay);
     return () => {
         const traffic = `${view.shape} ${view.period}`;
+        const isFirst = !asked && isFirstView();
         if (traffic !== asked) [sent, asked] = [[], traffic];
         by("stage").ariaBusy = "true";
-        askNewest();
+        if (isFirst) takeReplay(firstReplay); else askNewest();
     };
 })();
 
 function takeReplay({ error, settings, duration, traffic, lanes: told, lesson }) {
     if (!error) stage(settings, duration * 1000, traffic, told, lesson);
+    by("stage").hidden = !scene;
     staged();
 }
 
@@ -38,13 +40,14 @@ function sceneOf(settings, duration, traffic) {
     const period = settings.period * 1000;
     const { users, plays } = sceneBy(settings.shape);
     const [from, until] = plays.map((part) => Math.round(part * duration));
+    const shared = settings.shared || users === 1;
     const bin = (period / 10) * Math.max(1, Math.ceil(duration / 8 / (1.3 * period)));
     return {
         settings, duration, traffic, period, bin, span: Math.min(13 * bin, duration), limit: settings.limit, head: 0, plays: [from, until],
         // A request takes about a second to the limiter.
         travel: (until - from) / 12, edges: ["edge", "crowd"].includes(settings.shape),
         works: ["slow", "tenants", "rising"].includes(settings.shape), abuser: ["abuser", "tenants"].includes(settings.shape) ? 0 : null,
-        shared: settings.shared || users === 1,
+        shared, ofUser: shared ? "" : " of the same user",
     };
 }
 
@@ -116,11 +119,12 @@ function renderLane(lane, element) {
     over.textContent = isOver ? `▲ ${times.toFixed(1)}× the ${settings.shape === "slow" ? "workers" : "limit"}` : "";
     over.hidden = !isOver;
     const last = lane.levels.findLast(({ at }) => at <= head);
-    lane.left = lane.levels.length ? `remaining: ${count(last?.left ?? lane.limit[0])} of ${count(last?.limit ?? lane.limit[0])}` : "";
+    const ofWhom = scene.shared ? "" : scene.abuser === 0 ? "the abuser's " : "the first user's ";
+    lane.left = lane.levels.length ? `${ofWhom}remaining: ${count(last?.left ?? lane.limit[0])} of ${count(last?.limit ?? lane.limit[0])}` : "";
     element.toggleAttribute("data-over", isOver);
     drawFlow(flow, lane, scene);
     draw(canvas, lane, scene);
-    const words = [`${lane.name} at ${(head / 1e6).toFixed(1)} s: ${count(lane.within)} through in the last ${seconds(period / 1000)}`, lane.left];
+    const words = [`${lane.name} at ${(head / 1e6).toFixed(1)} s: ${count(lane.within)}${scene.ofUser} through in the last ${seconds(period / 1000)}`, lane.left];
     if (!playing) canvas.ariaLabel = words.filter(Boolean).join("; ");
 }
 

@@ -11,7 +11,9 @@ const part = (whole, ...selectors) => selectors.map((selector) => whole.querySel
 const root = document.documentElement;
 // The strategies that are shown at first, beside the two of the scene, which are pinned.
 const CHOSEN = ["fixed-window-aligned", "sliding-log", "sliding-window", "token-bucket", "gcra"];
-let choices, view;
+// What can be chosen, and the first scene, which is there before the engine.
+const { choices, replay: firstReplay } = JSON.parse(by("first").textContent);
+let view;
 
 const strategies = () => choices.strategies.map(({ id }) => id);
 const shownIds = (of = view) => strategies().filter((id) => of.all || CHOSEN.includes(id) || of.pins.includes(id));
@@ -45,6 +47,8 @@ function write({ shape, shared, pins, all, card, ...numbers }) {
     if (card) words.push(["card", card]);
     return `#${words.map((word) => word.join("=")).join("&")}`;
 }
+
+const isFirstView = () => write({ ...view, all: false, card: null }) === write(read(""));
 
 // What the address says; the numbers that changed since then; and those that the last entry of the history is about.
 let written = "", typed = new Set(), lastNumbers = "";

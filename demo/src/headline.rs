@@ -93,20 +93,23 @@ impl Headline {
         let (first, second) = (count(first), count(second));
         match self {
             Headline::Within => format!(
-                "{one} lets {first} {} through within {}, {two} {second}. The limit is {}.",
+                "{one} lets {first} {} through within {}, and {two} lets {second} through. The limit is {}.",
                 requests(settings),
                 seconds(settings.period),
                 count(settings.limit)
             ),
             Headline::Together => {
-                format!("{one} lets {first} requests of all users through within one second, {two} {second}.")
+                format!(
+                    "{one} lets {first} requests of all users through within one second, and {two} lets {second} through."
+                )
             }
             Headline::AtWork => format!(
-                "With {one} up to {first} requests are at work at a time, with {two} {second}. There are {} workers.",
+                "With {one} up to {first} requests are at work at a time, and with {two} up to {second} are. There are {} workers.",
                 settings.workers
             ),
             Headline::Others | Headline::Abuser | Headline::All => {
-                format!("{one} lets {first} of {} through, {two} {second}.", self.offered(outcomes))
+                let offered = self.offered(outcomes);
+                format!("{one} lets {first} of {offered} through, and {two} lets {second} through.")
             }
         }
     }
@@ -137,7 +140,7 @@ fn grown(mut changes: Changes) -> Changes {
 fn requests(settings: &Settings) -> String {
     let what = if settings.shape == Shape::Budget { "tokens" } else { "requests" };
     let each = settings.shape.users() > 1 && settings.keys == Keys::Each;
-    format!("{what}{}", if each { " of one user" } else { "" })
+    format!("{what}{}", if each { " of the same user" } else { "" })
 }
 
 fn seconds(millis: u64) -> String {

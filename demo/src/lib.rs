@@ -14,7 +14,7 @@ pub mod figures;
 pub mod headline;
 pub mod lesson;
 pub mod memory;
-mod page;
+pub mod page;
 pub mod picture;
 pub mod replay;
 pub mod reply;

@@ -1,7 +1,7 @@
 //! The door for the page: JSON goes in and comes out, through a place in memory that both sides see.
 //!
-//! The page asks for room with `room`, writes its request there, calls `choices`, `trials`, `replay`, `history`, `example`
-//! or `attempts`, and reads as many bytes as `told` says from where that pointed to.
+//! The page asks for room with `room`, writes its request there, calls `trials`, `replay`, `history`, `example` or
+//! `attempts`, and reads as many bytes as `told` says from where that pointed to.
 
 use std::sync::Mutex;
 
@@ -38,12 +38,6 @@ pub extern "C" fn told() -> usize {
     ROOM.lock().map_or(0, |room| room.len())
 }
 
-/// What can be chosen: scenes, strategies, ranges.
-#[unsafe(no_mangle)]
-pub extern "C" fn choices() -> *const u8 {
-    tell(|_| Ok(choose()))
-}
-
 /// The strategies that are asked for, or all of them, on the traffic of the settings that stand in the room.
 #[unsafe(no_mangle)]
 pub extern "C" fn trials() -> *const u8 {
@@ -72,31 +66,7 @@ pub extern "C" fn trials() -> *const u8 {
 /// Every request, and what the strategies that are asked for reply to it.
 #[unsafe(no_mangle)]
 pub extern "C" fn replay() -> *const u8 {
-    tell(|given| {
-        let settings = Settings::from_json(given)?;
-        let sent = given["sent"].as_array().into_iter().flatten();
-        let traffic = Traffic::of(&settings, &sent.filter_map(Value::as_u64).collect::<Vec<_>>());
-        let mut tried = Vec::new();
-        let mut lane = |strategy: &'static Strategy| {
-            let mut told = introduce(&settings, strategy);
-            match traffic.replay(&settings, strategy) {
-                Err(error) => told["error"] = json!(error),
-                Ok((replay, outcomes)) => {
-                    told["replay"] = replay;
-                    tried.push((strategy.name(), outcomes));
-                }
-            }
-            told
-        };
-        let lanes: Vec<Value> = chosen(given)?.into_iter().map(&mut lane).collect();
-        Ok(json!({
-            "settings": settings.to_json(),
-            "duration": settings.duration(),
-            "traffic": traffic.to_json(),
-            "lanes": lanes,
-            "lesson": lesson(&settings, &tried),
-        }))
-    })
+    tell(replayed)
 }
 
 /// Each call that a strategy makes on that traffic, and its reply: to be compared with a server's.
@@ -151,7 +121,7 @@ fn tell_attempt(line: &str, attempt: &Attempt) -> Value {
         waited.as_ref().map(after).unwrap_or_default()
     };
     match attempt {
-        Attempt::NeedsServer(needs) => json!({ "error": needs.to_string() }),
+        Attempt::NeedsServer(needs) => json!({ "elsewhere": needs.to_string() }),
         Attempt::Waits => json!({ "said": "waits", "reset": example::LONGEST_WAIT / 1000 }),
         Attempt::Replied(Reply::Error(error), waited) => {
             json!({ "error": format!("{}{error}", after(waited)) })
@@ -164,7 +134,41 @@ fn tell_attempt(line: &str, attempt: &Attempt) -> Value {
     }
 }
 
-fn choose() -> Value {
+/// What the page shows before this engine has arrived in the browser: what can be chosen, and the first scene.
+pub fn first() -> Result<Value, String> {
+    let [scene, ..] = &SCENES;
+    let given = json!({ "shape": scene.shape.id(), "strategies": scene.pair });
+    Ok(json!({ "choices": choices(), "replay": replayed(&given)? }))
+}
+
+fn replayed(given: &Value) -> Result<Value, String> {
+    let settings = Settings::from_json(given)?;
+    let sent = given["sent"].as_array().into_iter().flatten();
+    let traffic = Traffic::of(&settings, &sent.filter_map(Value::as_u64).collect::<Vec<_>>());
+    let mut tried = Vec::new();
+    let mut lane = |strategy: &'static Strategy| {
+        let mut told = introduce(&settings, strategy);
+        match traffic.replay(&settings, strategy) {
+            Err(error) => told["error"] = json!(error),
+            Ok((replay, outcomes)) => {
+                told["replay"] = replay;
+                tried.push((strategy.name(), outcomes));
+            }
+        }
+        told
+    };
+    let lanes: Vec<Value> = chosen(given)?.into_iter().map(&mut lane).collect();
+    Ok(json!({
+        "settings": settings.to_json(),
+        "duration": settings.duration(),
+        "traffic": traffic.to_json(),
+        "lanes": lanes,
+        "lesson": lesson(&settings, &tried),
+    }))
+}
+
+/// What can be chosen: scenes, strategies, ranges.
+fn choices() -> Value {
     let range = |Range { name, label, unit, least, most, .. }: &Range| json!({ "name": name, "label": label, "unit": unit, "least": least, "most": most });
     let strategy = |strategy: &Strategy| json!({ "id": strategy.id, "name": strategy.name(), "family": strategy.family });
     json!({

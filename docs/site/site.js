@@ -13,20 +13,25 @@ if (frame) {
         frame.contentWindow.postMessage({ ratelimit: "theme", dark, paper }, "*");
     };
     new MutationObserver(tellTheme).observe(book, { attributeFilter: ["class"] });
-    frame.addEventListener("load", tellTheme);
+    // The page answers with its height. Whichever of the two comes later begins.
+    tellTheme();
     window.addEventListener("message", ({ source, data }) => {
-        if (source === frame.contentWindow && data?.ratelimit === "height" && data.pixels > 0) {
-            frame.style.height = `${Math.ceil(data.pixels)}px`;
-        }
+        if (source !== frame.contentWindow || data?.ratelimit !== "height" || !(data.pixels > 0)) return;
+        if (!frame.style.height) tellTheme();
+        frame.style.height = `${Math.ceil(data.pixels)}px`;
     });
-    // Only now, or its first words are lost.
-    frame.src = frame.dataset.src;
 }
 
+// What is wider than the page scrolls, also by keys, and fades out where it goes on.
+const WIDE = ".table-wrapper, pre > code";
+const showMore = (element) => element.toggleAttribute("data-more", element.scrollLeft + element.clientWidth < element.scrollWidth - 1);
+document.addEventListener("scroll", ({ target }) => { if (target.matches?.(WIDE)) showMore(target); }, true);
+
 function reachWithKeys() {
-    for (const element of document.querySelectorAll(".table-wrapper, pre > code")) {
+    for (const element of document.querySelectorAll(WIDE)) {
         if (element.scrollWidth > element.clientWidth) element.tabIndex = 0;
         else element.removeAttribute("tabindex");
+        showMore(element);
     }
 }
 window.addEventListener("load", reachWithKeys);

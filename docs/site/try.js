@@ -21,13 +21,16 @@
         // earliest. The examples before it on the page were sent too.
         let earlier = [], calls = [], start = 0, at = 0, step = 1, asked = 0, shown = "";
         const input = made("input", { spellcheck: false, autocomplete: "off", ariaLabel: "Command" });
-        const time = made("input", { type: "range", min: 0, max: 0, step: "any", ariaLabel: "Time" });
-        const now = made("output"), replies = made("ol", { ariaLive: "polite", ariaLabel: "Replies" });
+        const time = made("input", { type: "range", min: 0, max: 0, step: "any" });
+        const now = made("output", {}, "loading…"), replies = made("ol", { ariaLive: "polite", ariaLabel: "Replies" });
         const again = made("button", { type: "button" }, "Start again");
-        const form = made("form", { className: "try" }, input, made("button", {}, "Send"), time, now, again, replies);
+        const form = made("form", { className: "try" }, input, made("button", {}, "Send"), made("label", {}, "Time ", time), now, again, replies);
         const since = (when) => (when - start) / 1e6;
         const ask = async (calls) => (await engine())("attempts", { calls, start, at });
         const fail = (fault) => replies.replaceChildren(made("li", { className: "wrong" }, `This browser cannot run it: ${fault}`));
+        // An error is printed as redis-cli prints it, so it is not taken for a refusal, which is a reply.
+        const kind = ({ error, elsewhere, refused }) => (error ? "wrong" : elsewhere ? "elsewhere" : refused ? "no" : "");
+        const told = ({ said, error, elsewhere }) => (error ? `(error) ${error}` : elsewhere ?? said);
         const reply = (said) => (said.includes("\n") ? made("pre", {}, said) : made("span", {}, `→ ${said}`));
         // What has come of all calls by now. The slider keeps its range while it is moved.
         const show = async (isMoved) => {
@@ -36,8 +39,8 @@
             const said = all.replies.slice(earlier.length);
             // What has not changed is not read aloud again.
             if (shown !== (shown = JSON.stringify([calls, said]))) {
-                replies.replaceChildren(...said.map(({ since, said, error, refused }, i) => made("li", { className: error ? "wrong" : refused ? "no" : "" },
-                    made("b", {}, since), ` ${calls[i][1]} `, reply(error ?? said))).slice(-20));
+                replies.replaceChildren(...said.map((one, i) => made("li", kind(one) ? { className: kind(one) } : {},
+                    made("b", {}, one.since), " ", made("code", {}, calls[i][1]), " ", reply(told(one)))).slice(-20));
             }
             again.hidden = !calls.length;
             now.textContent = time.ariaValueText = all.since;

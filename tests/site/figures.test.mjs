@@ -86,7 +86,7 @@ test("known consequences of the strategies", () =>
 test("with a key each and with one for all, the page tells what normal users get", () =>
     visit({ view: "shape=abuser&all=true" }, async (tab) => {
         const [each, one] = [await trials(tab, { shape: "abuser" }), await trials(tab, { shape: "abuser", shared: true })];
-        for (const trial of each) assert.ok((await words(tab, trial.id)).includes(told(trial, { whose: " of one user" })));
+        for (const trial of each) assert.ok((await words(tab, trial.id)).includes(told(trial, { whose: " of the same user" })));
         const normal = async () => (await tab.locator("#overview tbody td:nth-child(6)").allInnerTexts()).map(Number.parseFloat);
         const percent = ({ figures: { normal } }) => Math.round((normal.admitted / normal.offered) * 100);
         assert.deepEqual(await normal(), each.map(percent));

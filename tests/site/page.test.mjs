@@ -1,9 +1,11 @@
 // What the comparing page does: its table, its cards, its worker, its frame.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { test } from "node:test";
 
 import { open, until } from "./browser.mjs";
-import { browser, card, charts, computed, count, fragment, server, told, trials, visit, words } from "./page.mjs";
+import { browser, card, charts, computed, count, fragment, ORIGINS, server, told, trials, visit, words } from "./page.mjs";
 
 test("the table is not sorted by a column that nobody sees", () =>
     visit({ view: "shape=abuser&all=true" }, async (tab) => {
@@ -167,6 +169,33 @@ test("a refused trial shows its error in its card, and the others stay", () => {
         assert.deepEqual(await row.locator("td").first().innerText(), "–");
         assert.equal(await tab.locator(".picture svg").count(), (await tab.locator(".card").count()) - 1);
     });
+});
+
+test("the first scene plays before the engine has arrived, and is the engine's", async () => {
+    const page = await readFile(new URL(ORIGINS["a file"]()), "utf8");
+    const half = page.indexOf('<script id="wasm"');
+    let rest;
+    const slow = createServer((_, response) => {
+        response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).write(page.slice(0, half));
+        rest = () => response.end(page.slice(half));
+    });
+    await new Promise((listening) => slow.listen(0, "127.0.0.1", listening));
+    const tab = await open(browser);
+    await tab.goto(`http://127.0.0.1:${slow.address().port}/compare.html`, { waitUntil: "commit" });
+    await tab.locator("#lesson", { hasText: "FIXEDWINDOW ALIGNED lets 200 requests through" }).waitFor();
+    assert.equal(await tab.locator("#stage").getAttribute("aria-busy"), "false");
+    assert.match(await tab.locator(".past").first().getAttribute("aria-label"), /200 through in the last 10/);
+    const first = await tab.locator("#first").evaluate(({ textContent }) => JSON.parse(textContent).replay);
+    // What is asked meanwhile is answered then.
+    await tab.getByLabel("The stampede").check();
+    await tab.waitForSelector('#stage[aria-busy="true"]');
+    rest();
+    await computed(tab);
+    assert.match(await tab.locator("#lesson").innerText(), /lets 77 requests of all users through/);
+    assert.deepEqual(await tab.evaluate((given) => window.ratelimit.replay(given), { shape: "edge", strategies: ["fixed-window-aligned", "sliding-log"] }), first);
+    assert.deepEqual(tab.faults, []);
+    await tab.context().close();
+    slow.close();
 });
 
 test("a browser that cannot run it is told", () =>

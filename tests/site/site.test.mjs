@@ -86,6 +86,17 @@ test("on a phone only tables and code scroll sideways, each within itself", () =
     assert.deepEqual(wide.map(([name, { sideways }]) => `${name}: ${sideways}`), []);
 });
 
+test("on a phone a table fades out where it goes on", async () => {
+    const tab = await open(browser, "phone");
+    await tab.goto(`${server.origin}/docs/settings.html`);
+    const table = tab.locator(".table-wrapper").first();
+    const fades = (does) => until(async () => (await table.evaluate((wide) => getComputedStyle(wide).maskImage !== "none")) === does, `it fades: ${does}`);
+    await fades(true);
+    await table.evaluate((wide) => { wide.scrollLeft = wide.scrollWidth; });
+    await fades(false);
+    await tab.context().close();
+});
+
 test("a page that does not exist says so, with the way back", async () => {
     const tab = await open(browser);
     const answer = await tab.goto(`${server.origin}/docs/nowhere.html`);
@@ -107,6 +118,40 @@ test("the keyboard opens and closes the menu", async () => {
     }
     await tab.context().close();
 });
+
+test("the prompt, the reply and the comments of a session are told apart", async () => {
+    for (const theme of ["light", "dark"]) {
+        const tab = await open(browser, "desktop", theme);
+        await tab.goto(`${server.origin}/docs/commands/rl.gcra.html`);
+        const session = tab.locator("code.language-redis-cli").first();
+        const colours = (text) => session.locator("span", { hasText: text }).first().evaluate((part) => getComputedStyle(part).color);
+        const seen = [await session.evaluate((code) => getComputedStyle(code).color)];
+        for (const part of ["127.0.0.1:6379>", "1) (integer) 0"]) seen.push(await colours(part));
+        assert.equal(new Set(seen).size, seen.length, seen.join("; "));
+        assert.equal(await colours("# limited: admitted"), await colours("127.0.0.1:6379>"));
+        await tab.context().close();
+    }
+});
+
+// What readers look for, and the page that answers it.
+for (const [query, page] of [
+    ["unban", "questions.html#how-do-i-unban-or-unblock-a-user"],
+    ["per user", "questions.html#how-do-i-limit-each-user"],
+    ["token bucket vs sliding window", "questions.html#token-bucket-vs-sliding-window-which-one"],
+    ["rl.gcra", "docs/commands/rl.gcra.html#rlgcra"],
+    ["countrefused", "docs/windows.html#countrefused"],
+]) {
+    test(`the search for "${query}" finds its page first`, async () => {
+        const tab = await open(browser);
+        await tab.goto(`${server.origin}/README.html`);
+        await tab.keyboard.press("/");
+        await tab.locator("#mdbook-searchbar").pressSequentially(query);
+        await tab.locator("#mdbook-searchresults-header", { hasText: `'${query}'` }).waitFor();
+        const first = await tab.locator("#mdbook-searchresults a").first().getAttribute("href");
+        assert.equal(first.replace(/\?.*#/, "#"), page);
+        await tab.context().close();
+    });
+}
 
 // Opened from a file, every page is an origin of its own.
 for (const from of ["a server", "files"]) {

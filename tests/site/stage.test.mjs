@@ -40,7 +40,7 @@ const inked = (tab, place, from = 0) =>
 
 test("it opens on the stampede: a fixed window lets twice the limit through, the log lets the limit", () =>
     visit({}, async (tab) => {
-        assert.equal(plain(await tab.locator("#lesson").innerText()), "FIXEDWINDOW ALIGNED lets 200 requests through within 10 s, SLIDINGLOG 100. The limit is 100.");
+        assert.equal(plain(await tab.locator("#lesson").innerText()), "FIXEDWINDOW ALIGNED lets 200 requests through within 10 s, and SLIDINGLOG lets 100 through. The limit is 100.");
         assert.deepEqual(await bigs(tab), [200, 100]);
         assert.match(await lane(tab, 0).innerText(), /▲ 2\.0× the limit/);
         assert.equal(await lane(tab, 1).locator(".times").isVisible(), false);

@@ -54,14 +54,19 @@ for (const from of ["a server", "files"]) {
         assert.match(await last(tab, 3), /^0 s .* → admitted, 0 of 16 left, reset in 32 s$/);
         await input.fill("RL.GCRA user:1 15 30");
         await send(tab);
-        assert.match(await last(tab, 4), /→ ERR period is missing: RL\.GCRA key max_burst count period \[options\]$/);
+        assert.match(await last(tab, 4), /→ \(error\) ERR period is missing: RL\.GCRA key max_burst count period \[options\]$/);
         await input.fill("  ");
         await send(tab);
         await input.fill("RL.XADD jobs 10 * url 1");
         await send(tab);
         assert.match(await last(tab, 5), /→ RL\.XADD needs a server/);
+        // What came of each is told apart.
+        const kinds = await replies(tab).evaluateAll((all) => all.map((one) => [one.className, getComputedStyle(one.lastElementChild).color]));
+        assert.deepEqual(kinds.map(([kind]) => kind), ["", "no", "", "wrong", "elsewhere"]);
+        assert.equal(new Set(kinds.map(([, colour]) => colour)).size, 4);
         await tab.getByRole("button", { name: "Start again" }).click();
         await tab.waitForFunction(() => !document.querySelector(".try li"));
+        await tab.locator(".try label", { hasText: "Time" }).waitFor();
         await input.fill("RL.PEEK user:1 GCRA 15 30 1m");
         await send(tab);
         assert.match(await last(tab, 1), /→ admitted, 16 of 16 left, reset in 0 s$/);
@@ -107,6 +112,26 @@ test("a caller waits until the slider has passed", async () => {
     // As redis-cli prints it.
     assert.match(await type("RL.INFO door", 6), /\n *2\) "CONCURRENT"\n/);
     assert.deepEqual(tab.faults, []);
+    await tab.context().close();
+});
+
+test("a reader can ask why, by policy, and what a key holds", async () => {
+    const tab = await open(browser);
+    await tab.goto(`${server.origin}/docs/commands/rl.gcra.html`);
+    await begin(tab);
+    let sent = 2;
+    for (const [line, says] of [
+        ["RL.EXPLAIN RL.GCRA user:1 15 30 1m COST 16", /refused by limit 1; try again in 2 s/],
+        ["RL.INFO user:1", /"GCRA"/],
+        ["DEL user:1", /→ \(integer\) 1$/],
+        ["RL.POLICY SET api LIMIT GCRA 1 30 1m", /→ \(integer\) 1$/],
+        ["RL.ASK user:7 api", /→ admitted, 1 of 2 left, reset in 2 s, by limit 1$/],
+    ]) {
+        await last(tab, sent);
+        await tab.locator(".try input").first().fill(line);
+        await send(tab);
+        assert.match(await last(tab, (sent += 1)), says);
+    }
     await tab.context().close();
 });
 

@@ -66,12 +66,12 @@ fn admitted(outcomes: &[Outcome], counts: impl Fn(u64) -> bool) -> u64 {
 fn every_scene_of_the_story_says_what_comes_of_it() {
     let said: Vec<String> = SCENES[..STORY].iter().map(|scene| play(scene).sentence).collect();
     let expected = [
-        "FIXEDWINDOW ALIGNED lets 200 requests through within 10 s, SLIDINGLOG 100. The limit is 100.",
-        "FIXEDWINDOW ALIGNED lets 77 requests of all users through within one second, FIXEDWINDOW 35.",
-        "With TOKENBUCKET up to 54 requests are at work at a time, with CONCURRENT 10. There are 10 workers.",
-        "CONCURRENT lets 377 of the other tenants' 560 requests through, CONCURRENT TENANT 559.",
-        "SLIDINGWINDOW lets 348 of the abuser's 600 requests through, MULTI SLIDINGWINDOW PENALTY 205.",
-        "SLIDINGLOG lets 1,123 tokens through within 10 s, SLIDINGLOG COST 100. The limit is 100.",
+        "FIXEDWINDOW ALIGNED lets 200 requests through within 10 s, and SLIDINGLOG lets 100 through. The limit is 100.",
+        "FIXEDWINDOW ALIGNED lets 77 requests of all users through within one second, and FIXEDWINDOW lets 35 through.",
+        "With TOKENBUCKET up to 54 requests are at work at a time, and with CONCURRENT up to 10 are. There are 10 workers.",
+        "CONCURRENT lets 377 of the other tenants' 560 requests through, and CONCURRENT TENANT lets 559 through.",
+        "SLIDINGWINDOW lets 348 of the abuser's 600 requests through, and MULTI SLIDINGWINDOW PENALTY lets 205 through.",
+        "SLIDINGLOG lets 1,123 tokens through within 10 s, and SLIDINGLOG COST lets 100 through. The limit is 100.",
     ];
     assert_eq!(said, expected);
 }
