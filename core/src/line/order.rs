@@ -164,9 +164,9 @@ impl Order {
         });
     }
 
-    /// Whether any caller waits.
+    /// Whether any caller waits for a rate, at which no tenant stands by its load.
     pub(super) fn anybody_waits(&self) -> bool {
-        self.critical.all().waiting + self.by_tag.all().waiting + self.by_load.all().waiting > 0
+        self.critical.all().waiting + self.by_tag.all().waiting > 0
     }
 
     /// Those who come before a rank, without the one that stands at the place `skip`.

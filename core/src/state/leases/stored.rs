@@ -353,6 +353,14 @@ mod tests {
         assert!(Leases::decode(&mut Reader::new(&expired)).is_none());
         encode_lease(&mut bytes, b"b", at(11), 1);
         assert!(Leases::decode(&mut Reader::new(&bytes)).is_some());
+        // So many that the table has trees.
+        for (last, is_read) in [(99, true), (0, false)] {
+            let mut many = Vec::new();
+            put(&mut many, 9);
+            put(&mut many, 100);
+            (0..99).chain([last]).zip(10..).for_each(|(id, end)| encode_lease(&mut many, &[id], at(end), 1));
+            assert_eq!(Leases::decode(&mut Reader::new(&many)).is_some(), is_read, "{last}");
+        }
     }
 
     #[test]
