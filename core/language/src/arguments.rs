@@ -305,7 +305,7 @@ pub(crate) fn missing(
 
 /// Whether a word is a limiter's name, in upper or lower case.
 #[cold]
-fn is_limiter(word: &[u8]) -> bool {
+pub(crate) fn is_limiter(word: &[u8]) -> bool {
     Kind::ALL.iter().any(|kind| kind.is_limit() && is(word, kind.title().0))
 }
 

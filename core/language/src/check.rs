@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use ratelimit_core::{Joint, Limiter, Time, with_limiter};
 
-use crate::arguments::{Arguments, Bounds, lease_id};
+use crate::arguments::{Arguments, Bounds, lease_id, without_prefix};
 use crate::calls::{CellCall, ShedCall, SketchCall, cell, info, release, renew, shed, sketch, top};
 use crate::catalog::{CATALOG, Row, find};
 use crate::docs;
@@ -38,7 +38,8 @@ impl WrongCall<'_> {
     }
 }
 
-/// Checks the arguments of a command. Those of the queues and of `RL.APPLY` are not known here, so nothing shows that they are right.
+/// Checks the arguments of a command. The server parses those of the queues and of `RL.APPLY`, so a changed call of theirs counts as
+/// wrong, and is never proposed.
 pub(crate) fn check(
     command: &Documentation,
     arguments: &mut Arguments<'_, '_>,
@@ -149,8 +150,10 @@ pub fn explains(arguments: &mut Arguments<'_, '_>) -> Result<Option<&'static Doc
     let word = arguments.word("command")?;
     let is_command = || docs::find(word).is_some_and(|command| command.is_named(word));
     match explained(word) {
-        None if arguments.is_empty() && !is_command() => Ok(None),
-        None if let Some(command) = arguments.peek().and_then(explained) => {
+        None if arguments.is_empty() && !is_command() && without_prefix(word).is_none() => Ok(None),
+        None if let Some(command) = arguments.peek().and_then(explained)
+            && !is_command() =>
+        {
             Err(Error::key_before_command(command.name, word))
         }
         None => {

@@ -195,7 +195,9 @@ impl Error {
     /// The word is no command that `RL.EXPLAIN` explains, but the next one is.
     #[cold]
     pub(crate) fn key_before_command(command: &str, key: &[u8]) -> Error {
-        syntax(format_args!(": the command comes first: RL.EXPLAIN {command} {} ...", shown(key)))
+        // Behind RL.MULTI, the number of keys is before them.
+        let key = if command == "MULTI" { String::new() } else { format!("{} ", shown(key)) };
+        syntax(format_args!(": the command comes first: RL.EXPLAIN {command} {key}..."))
     }
 
     /// The key holds another value of this module: limits, a sketch or an amount. `wanted` is `None` for any limits.

@@ -238,7 +238,7 @@ impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Line { seen, answer, .. } = self;
         write!(f, "{}. {}", self.number, self.words)?;
-        // Behind the last limit of several, COST is of that limit alone.
+        // A COST after the last LIMIT is of that limit alone, which callers overlook, so each line shows its cost.
         if self.cost != 1 {
             write!(f, " {} {}", COST.name, self.cost)?;
         }

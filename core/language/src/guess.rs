@@ -19,9 +19,11 @@ use crate::help::Documentation;
 use crate::keys::Keys;
 use crate::number::{DAY, Duration, SECOND, duration, integer};
 use crate::shown::nearest;
+#[cfg(feature = "zones")]
+use crate::shown::nearest_within;
 use crate::vocabulary::{
-    AT, BLOCK, COST, COUNT, HOLDERS, LAST, LEASE_ID, OF, PREVIOUS, RESET, SHADOW, TENANT, TRIED_KEY, TZ,
-    UNITS, option_names,
+    AT, BLOCK, COST, COUNT, FORCE, HOLD, HOLDERS, LAST, LEASE_ID, LIMIT, OF, PREVIOUS, RESET, SHADOW, TENANT,
+    TRIED_KEY, TZ, UNITS, option_names,
 };
 
 /// The most changes of a call that are tried.
@@ -32,6 +34,9 @@ const LONGEST_CALL: usize = 160;
 /// Shorter names of zones are all near to one another.
 #[cfg(feature = "zones")]
 const SHORTEST_ZONE: usize = 5;
+/// The shortest name of a city in which two letters may be wrong.
+#[cfg(feature = "zones")]
+const SHORTEST_CHANGED: usize = 8;
 
 /// Other words for options.
 const MEANT: [(&str, &str); 19] = [
@@ -89,7 +94,7 @@ const CALENDAR: &str = "CALENDAR";
 /// The change of a wrong call that makes it right, as a text that follows its error.
 pub(crate) fn guess(error: &Error, call: &WrongCall<'_>) -> Option<String> {
     let mut arguments = Arguments::new(call.words, call.bounds);
-    // Another error, such as that of a policy, is of no word.
+    // If the parser stops at another error than the command, as for a missing policy, its last word is not the wrong one.
     check(call.command, &mut arguments, call.asks).err().filter(|found| found == error)?;
     // The last word that was read.
     let at = call.words.len().checked_sub(arguments.rest().len())?.checked_sub(1)?;
@@ -102,7 +107,7 @@ pub(crate) fn guess(error: &Error, call: &WrongCall<'_>) -> Option<String> {
 struct Changes<'c> {
     call: &'c WrongCall<'c>,
     at: usize,
-    /// Whether the word is none that may stand there. Otherwise it is a value that its argument does not take.
+    /// Whether no argument may stand there. Otherwise one stands there, and its value is wrong.
     is_unknown: bool,
     tried: usize,
     /// The text of the first change that is right. No further one is tried.
@@ -135,7 +140,8 @@ impl Changes<'_> {
                     self.replace(1, &[&format!("{}", number.saturating_mul(factor))]);
                 }
             }
-            for option in [COST, COUNT] {
+            // An option that is there already was taken for a key or an id.
+            for option in [COST, COUNT].into_iter().filter(|option| !is(before.as_bytes(), option.name)) {
                 self.replace(1, &[option.name, &word]);
             }
         }
@@ -174,20 +180,23 @@ impl Changes<'_> {
         meant
     }
 
-    /// The number of keys in front of them: those before the first option or limit.
+    /// The number of keys in front of them: those before the first option or limit. No proposal makes an option a key.
     fn number_of_keys(&mut self) {
-        let words = self.call.words;
+        let WrongCall { command, words, .. } = *self.call;
         let is_known = |word: &&&[u8]| option_names().any(|option| is(word, option));
-        let keys = words.iter().take_while(|word| !is_known(word)).count();
-        if let (Keys::Counted(_), Some(first)) =
-            (self.call.command.keys, self.word(Some(0)).map(str::to_owned))
-        {
-            let new = match integer(first.as_bytes()) {
-                Some(_) => vec![format!("{}", keys.saturating_sub(1))],
-                None => vec![format!("{keys}"), first],
-            };
-            self.whole(1, &new, "; did you mean ", "?");
+        let before: Vec<&&[u8]> = words.iter().take_while(|word| !is_known(word)).collect();
+        let (Keys::Counted(_), Some((first, others))) = (command.keys, before.split_first()) else { return };
+        if others.iter().any(|word| is_like_an_option(word) || integer(word).is_some()) {
+            return;
         }
+        let Some(first) = plain(first).map(str::to_owned) else { return };
+        let ids = usize::from([docs::MULTISETTLE.name, docs::MULTIRELEASE.name].contains(&command.name));
+        let keys = others.len().saturating_sub(ids);
+        let new = match first.bytes().next() {
+            Some(b'0'..=b'9' | b'+' | b'-') => vec![format!("{keys}")],
+            _ => vec![format!("{}", keys.saturating_add(1)), first],
+        };
+        self.whole(1, &new, "; did you mean ", "?");
     }
 
     /// `60sec`, `60 s` and `minute` for `60s` and `1m`; `60s` for 60 seconds.
@@ -302,6 +311,12 @@ fn shown(command: &Documentation, words: &[String]) -> Option<String> {
     (shown.len() <= LONGEST_CALL).then_some(shown)
 }
 
+/// Whether a word may be meant as an option of a call with several limits.
+pub(crate) fn is_like_an_option(word: &[u8]) -> bool {
+    let options = [LIMIT, COST, FORCE, HOLD, BLOCK].map(|option| option.name);
+    MEANT.iter().any(|(other, _)| is(word, other)) || !nearest(word, options.into_iter()).is_empty()
+}
+
 /// A word that can be shown as it is.
 fn plain(word: &[u8]) -> Option<&str> {
     let is_plain = (1..=LONGEST).contains(&word.len()) && word.iter().all(u8::is_ascii_graphic);
@@ -354,9 +369,11 @@ fn named_zones(word: &str) -> Vec<String> {
     if word.len() < SHORTEST_ZONE {
         return meant;
     }
-    let near = nearest(word.as_bytes(), names.iter().map(|name| &**name));
+    // Two letters from a short name is another city.
+    let most = if city(word).len() < SHORTEST_CHANGED { 1 } else { 2 };
+    let near = nearest_within(most, word.as_bytes(), names.iter().map(|name| &**name));
     meant.extend(near.into_iter().take(2).map(Into::into));
-    let cities = nearest(word.as_bytes(), names.iter().map(|name| city(name)));
+    let cities = nearest_within(most, word.as_bytes(), names.iter().map(|name| city(name)));
     let of_near = |name: &&String| cities.first().is_some_and(|near| city(name) == *near);
     meant.extend(names.iter().filter(of_near).take(1).cloned());
     meant

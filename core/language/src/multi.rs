@@ -18,10 +18,11 @@ use ratelimit_core::{
 use crate::arguments::{Arguments, Sections, is};
 use crate::catalog::{find, is_option, named};
 use crate::error::Error;
+use crate::guess::is_like_an_option;
 use crate::number::integer;
 use crate::request::{Purpose, Request, option_of};
-use crate::shown::{Guess, shown};
-use crate::vocabulary::{AT, BLOCK, COST, FORCE, HOLD, LIMIT, NUMKEYS, ON, SHADOW, TENANT, option_names};
+use crate::shown::shown;
+use crate::vocabulary::{AT, COST, HOLD, LIMIT, NUMKEYS, ON, SHADOW, TENANT, option_names};
 
 /// A call with several limits.
 pub struct MultiCall<'a> {
@@ -79,15 +80,23 @@ pub fn miscounted<'a>(mut words: impl Iterator<Item = &'a [u8]>) -> Option<Error
     let begins_limit =
         |pair: &[&[u8]]| matches!(pair, [word, name] if is(word, LIMIT.name) && find(name).is_some());
     let limit = words.windows(2).position(begins_limit);
-    if let Some(before) = limit.filter(|before| (1..keys).contains(before)) {
-        let key = if before == 1 { "the first key".into() } else { format!("key {before}") };
+    if let Some(before) = limit.filter(|before| *before < keys) {
+        let key = match before {
+            0 => {
+                return Some(Error::invalid(format_args!(
+                    "{} is {keys}, but no key comes before LIMIT",
+                    NUMKEYS.name
+                )));
+            }
+            1 => "the first key".into(),
+            _ => format!("key {before}"),
+        };
         return Some(Error::invalid(format_args!("{} is {keys}, but LIMIT follows {key}", NUMKEYS.name)));
     }
     let is_known = |word: &&[u8]| option_names().any(|option| is(word, option));
     let known = words.iter().position(is_known).filter(|before| *before > keys)?;
     // A limit without the word `LIMIT`, and a misspelt option, have errors of their own.
-    let options = [LIMIT, COST, FORCE, HOLD, BLOCK].map(|option| option.name);
-    words.get(keys).filter(|word| find(word).is_none() && Guess::of(word, options.into_iter()).is_none())?;
+    words.get(keys).filter(|word| find(word).is_none() && !is_like_an_option(word))?;
     let first = shown(words.get(known).copied().unwrap_or_default());
     Some(Error::invalid(format_args!("{} is {keys}, but {known} keys come before {first}", NUMKEYS.name)))
 }

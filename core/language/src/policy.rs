@@ -13,24 +13,27 @@ use ratelimit_core::{
     AnyLimiter, Capabilities, Joint, Limiter, Manner, Part, Period, Span, Time, Verdict, with_limiter,
 };
 
-use crate::arguments::{Arguments, Bounds, Sections, caller_name, is};
+use crate::arguments::{Arguments, Bounds, Sections, caller_name, is, is_limiter};
 use crate::catalog::{Row, named};
 use crate::error::Error;
 use crate::multi::{before_limits, cost, limits, one_tenant, part_of};
 use crate::number::{Duration, duration};
 use crate::request::{Purpose, Request};
 use crate::vocabulary::{
-    AT, COST, FAIR, FORCE, FULL, ID, KEYS, LAST, LEASE_ID, MAX_NAME, ON, SHADOW, TRIED_KEY, VERSION,
+    AT, COST, FAIR, FORCE, FULL, ID, KEYS, LAST, LEASE_ID, LIMIT, MAX_NAME, ON, SHADOW, TRIED_KEY, VERSION,
 };
 use crate::words::words_of_policy;
 
 /// Reads the name of a policy that is to be stored: 1 to [`MAX_NAME`] of `A-Z a-z 0-9 . _ : -`.
 pub fn policy_name<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a str, Error> {
     let word = arguments.word("name")?;
+    if is(word, LIMIT.name) && arguments.peek().is_some_and(is_limiter) {
+        return Err(Error::missing("name"));
+    }
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
-    let name = str::from_utf8(word).ok().filter(|name| name.bytes().all(allowed));
-    name.filter(|name| (1..=MAX_NAME).contains(&name.len()))
-        .ok_or_else(|| Error::must_be("name", format_args!("1 to {MAX_NAME} of A-Z a-z 0-9 . _ : -"), word))
+    let is_name = (1..=MAX_NAME).contains(&word.len()) && word.iter().copied().all(allowed);
+    let name = str::from_utf8(word).ok().filter(|_| is_name);
+    name.ok_or_else(|| Error::must_be("name", format_args!("1 to {MAX_NAME} of A-Z a-z 0-9 . _ : -"), word))
 }
 
 /// `RL.POLICY TRY name [LAST duration] [KEY key] [SHADOW] LIMIT ...`.

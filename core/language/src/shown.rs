@@ -78,10 +78,6 @@ impl<'n> Guess<'n> {
     pub(crate) fn of(word: &[u8], known: impl Iterator<Item = &'n str>) -> Guess<'n> {
         Guess(nearest(word, known).into_iter().next())
     }
-
-    pub(crate) fn is_none(self) -> bool {
-        self.0.is_none()
-    }
 }
 
 impl fmt::Display for Guess<'_> {
@@ -93,8 +89,17 @@ impl fmt::Display for Guess<'_> {
 /// The known words that are near to `word`, the nearest first: with an edit distance of at most 2, and less than half of their
 /// letters.
 pub(crate) fn nearest<'n>(word: &[u8], known: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
+    nearest_within(2, word, known)
+}
+
+/// As [`nearest`], with an edit distance of at most `most`.
+pub(crate) fn nearest_within<'n>(
+    most: usize,
+    word: &[u8],
+    known: impl Iterator<Item = &'n str>,
+) -> Vec<&'n str> {
     let near = known.filter_map(|known| {
-        let most = (known.len().saturating_sub(1) / 2).min(2);
+        let most = (known.len().saturating_sub(1) / 2).min(most);
         Some((distance(word, known.as_bytes(), most)?, known))
     });
     let mut near: Vec<(usize, &str)> = near.collect();

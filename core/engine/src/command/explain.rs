@@ -3,6 +3,7 @@
 //! It plans what the command would do (`plan/`), and renders the plan and what the limits hold. It changes nothing. The sentences are
 //! in `ratelimit-language`.
 
+use std::iter::once;
 use std::ops::Range;
 
 use ratelimit_core::hold::{charged, has_room};
@@ -104,7 +105,8 @@ fn own(call: &impl Host, row: &Row) -> Result<Vec<String>, Error> {
             waiting: call.waiting_for(1, own.name()),
             strike: None,
         };
-        Ok(vec![verdict(decision, missing(call, &key, 1)), line.to_string()])
+        let crowd = crowd(call, &decision, request.block(), once(1));
+        Ok(vec![verdict(decision, &crowd, missing(call, &key, 1)), line.to_string()])
     })
 }
 
@@ -235,7 +237,7 @@ fn item(call: &impl Host) -> Result<Vec<String>, Error> {
     };
     let refused = || refusal((1, answer.gauge.limit), *cost, answer, Verdict::ADMIT, false);
     let decision = admission(answer.verdict).unwrap_or_else(refused);
-    Ok(vec![verdict(decision, missing(call, &key, 1)), line.to_string()])
+    Ok(vec![verdict(decision, "", missing(call, &key, 1)), line.to_string()])
 }
 
 /// Explains `RL.MULTI`.
@@ -330,7 +332,24 @@ fn decide_all<H: Host>(
     }
     let decided = || decision_of(several, &mut joint, &before, &callers, (is_held, is_admitted));
     let decision = waits.or_else(decided).ok_or(Error::Internal)?;
-    Ok((verdict(decision, nowhere), lines))
+    let places = (0..several.keys.count()).map(|key| several.keys.place(key));
+    let crowd = crowd(call, &decision, block, places);
+    Ok((verdict(decision, &crowd, nowhere), lines))
+}
+
+/// The setting because of which a refused call cannot wait, if it is one.
+fn crowd(
+    call: &impl Host,
+    decision: &Decision,
+    block: Option<Period>,
+    places: impl Iterator<Item = usize>,
+) -> String {
+    let might_wait = match decision {
+        Decision::Refused { .. } | Decision::Behind { .. } | Decision::Kept { .. } => block.is_some(),
+        _ => false,
+    };
+    let full = might_wait.then(|| call.full(places.map(|place| key_at(call, place)))).flatten();
+    full.map_or(String::new(), |setting| format!("; ratelimit.{setting} lets no more callers wait"))
 }
 
 /// The decision on a request whose pairs were looked at, and `before` any strike. `callers` come before each pair. `None` never
@@ -368,9 +387,10 @@ fn decision_of(
 }
 
 /// The first text: the decision, and the keys that store nothing, whose names may be wrong.
-fn verdict<'k>(decision: Decision, missing: impl IntoIterator<Item = &'k [u8]>) -> String {
+fn verdict<'k>(decision: Decision, crowd: &str, missing: impl IntoIterator<Item = &'k [u8]>) -> String {
+    let decision = format!("{decision}{crowd}");
     match &missing.into_iter().collect::<Vec<_>>()[..] {
-        [] => decision.to_string(),
+        [] => decision,
         [only] => format!("{decision}; {}", nothing(only)),
         [first, others @ ..] => {
             let (first, others) = (shown(first), others.len());

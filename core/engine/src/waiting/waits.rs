@@ -47,14 +47,23 @@ pub trait Waits: Host {
             })
         });
         let stands: Vec<_> = stands.collect::<Option<_>>()?;
-        let Node { settings, waiting, .. } = self.node();
-        let is_full = self.again().is_none()
-            && waiting.with(|State { lines, .. }| {
-                let most = settings.most_waiters_of_key();
-                lines.len() >= settings.most_waiters()
-                    || stands.iter().any(|stand| lines.at_key::<WaitedKey>(&stand.key) >= most)
-            });
+        let waited = || stands.iter().map(|stand| &*stand.key.name);
+        let is_full = self.again().is_none() && self.full(waited()).is_some();
         (!is_full).then(|| Box::new(Wait { left, stands, keys }))
+    }
+
+    /// The setting that allows no further caller to wait for one of these keys.
+    fn full<'k>(&self, mut keys: impl Iterator<Item = &'k [u8]>) -> Option<&'static str> {
+        let Node { settings, waiting, .. } = self.node();
+        let (database, most) = (self.database(), settings.most_waiters_of_key());
+        waiting.with(|State { lines, .. }| {
+            let is_full = |name: &[u8]| lines.at_key::<dyn OfDatabase>(&(database, name)) >= most;
+            if lines.len() >= settings.most_waiters() {
+                Some("max-waiters")
+            } else {
+                keys.any(is_full).then_some("max-waiters-per-key")
+            }
+        })
     }
 
     /// The number of callers that wait for limits of the key at this place.

@@ -84,7 +84,7 @@ impl World {
             self.tally.reach("policies changed while callers wait", 1);
         }
         if ["RENAME", "COPY"].contains(&told.name) {
-            self.tokens.rename();
+            self.tokens.rename(&told);
         }
         // A server finds by its periodic tasks only that a key has come, or expires at another time.
         self.is_unseen |= ["RENAME", "COPY", "PERSIST", "PEXPIREAT", "RL.POLICY"].contains(&told.name);

@@ -12,7 +12,8 @@ pub(super) struct Tokens {
     greatest: BTreeMap<String, u64>,
     /// All that were replied, each with the id of its lease: a node that goes on may still have that lease.
     replied: BTreeSet<(String, u64)>,
-    /// The last one of each key and id, since this primary went on and since keys were renamed: who holds that lease gets it again.
+    /// The last token of each key and id. Forgotten at a failover, and of keys that are renamed or copied, after which a lease may have
+    /// an older one.
     last: BTreeMap<(String, String), u64>,
     /// The greatest that this primary has given.
     own: u64,
@@ -42,9 +43,9 @@ impl Tokens {
         Ok(true)
     }
 
-    /// A key has the leases of another one.
-    pub(super) fn rename(&mut self) {
-        self.last.clear();
+    /// A key of the call has the leases of another one.
+    pub(super) fn rename(&mut self, told: &Told<'_>) {
+        self.last.retain(|(key, _), _| !told.names(key));
     }
 
     /// Another node goes on, or this one after a restart, at this instant of its clock.

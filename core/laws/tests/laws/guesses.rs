@@ -4,79 +4,82 @@ use ratelimit_core::Time;
 use ratelimit_engine::memory::{Called, Memory};
 use ratelimit_engine::reply::Reply;
 
-/// Wrong calls with a guess each.
-const WRONG: &[&str] = &[
-    "RL.GCRA u 9 10 1m COST=5",
-    "RL.GCRA u 9 10 1m 5",
-    "RL.GCRA u 9 10 1m --cost 5",
-    "RL.GCRA u 9 10 1m COTS 5",
-    "RL.GCRA u 9 10 1m QUANTITY 2",
-    "RL.GCRA u 9 10 1m tokens=2",
-    "RL.GCRA u 9 10 1m WAIT 5s",
-    "RL.GCRA u 9 10 1m TIMEOUT 5s",
-    "RL.GCRA u 9 10 1m BLOKC=5s",
-    "RL.GCRA u 9 10 60sec",
-    "RL.GCRA u 9 10 60 s",
-    "RL.GCRA u 9 10 minute",
-    "RL.GCRA u 9 1m 10",
-    "RL.GCRA u 9 10 1m AT 1800000000",
-    "RL.GCRA u 9 10 1m AT 1800000000000",
-    "RL.GCRA u 9 10 1m RESERVE MAXWIAT 5s",
-    "RL.FIXEDWINDOW w 100 month",
-    "RL.FIXEDWINDOW w 100 1month TZ Europe/Berlin",
-    "RL.FIXEDWINDOW w 100 1 month",
-    "RL.SLIDINGWINDOW w 100 year",
-    "RL.FIXEDWINDOW w 1m 100",
-    "RL.PEEK w FIXEDWINDOW 100 month",
-    "RL.MULTI 1 w LIMIT FIXEDWINDOW 100 MONTH LIMIT GCRA 9 10 1s",
-    "RL.POLICY SET p LIMIT FIXEDWINDOW 100 months",
-    "RL.CALENDAR c 100 1 MONTH",
-    "RL.CALENDAR c 100 3 months",
-    "RL.CALENDAR c 100 monthly",
-    "RL.CALENDAR c 100 1d",
-    "RL.CALENDAR c 100 MONTH TZ Berlin",
-    "RL.CALENDAR c 100 MONTH TZ Europe/Berln",
-    "RL.CALENDAR c 100 MONTH TZ NewYork",
-    "RL.CALENDAR c 100 MONTH TZ UTC+2",
-    "RL.CALENDAR c 100 MONTH TIMEZONE Europe/Berlin",
-    "RL.CALENDAR c 100 MNTH",
-    "RL.CONCURRENT jobs 30s 10 id",
-    "RL.CONCURRENT jobs 10 id 30s",
-    "RL.RENEW jobs id 30s",
-    "RL.RELEASE jobs id OUTCOM DROP",
-    "RL.MULTI 1 u LIMIT GRCA 9 10 1s",
-    "RL.MULTI 1 u LIMIT GCRA 9 10 1s LIMTI UNIFORM 1s",
-    "RL.PEEK u RL.GRCA 9 10 1s",
-    "RL.PEEK u GCAR 9 10 1s",
-    "RL.POLICY SET p LIMIT GCRA 9 10 1s SHADWO",
-    "RL.ASK u api CSOT 2",
-    "RL.ASK u ap",
-    "RL.THROTTLE u 9 10 60s",
-    "RL.SKETCH s item 9 10 1s WITDH 1024",
-    "RL.INFO u LEASE",
-    "RL.GCRA u 9 10 0.5s",
-    "RL.GCRA u 9 10 1m cost:2",
-    "RL.MULTI u LIMIT GCRA 9 10 1m",
-    "RL.MULTIPEEK u v COST 2 LIMIT GCRA 9 10 1m",
-    "RL.HELP gcrs",
-    "RL.EXPLAIN gcrs u 9 10 1s",
-    "RL.EXPLAIN GCRA u 9 10 1s 5",
+/// Wrong calls, and what their errors propose.
+const WRONG: &[(&str, &str)] = &[
+    ("RL.GCRA u 9 10 1m COST=5", "COST 5"),
+    ("RL.GCRA u 9 10 1m 5", "COST 5"),
+    ("RL.GCRA u 9 10 1m --cost 5", "COST"),
+    ("RL.GCRA u 9 10 1m COTS 5", "COST"),
+    ("RL.GCRA u 9 10 1m QUANTITY 2", "COST"),
+    ("RL.GCRA u 9 10 1m tokens=2", "COST 2"),
+    ("RL.GCRA u 9 10 1m WAIT 5s", "BLOCK"),
+    ("RL.GCRA u 9 10 1m TIMEOUT 5s", "BLOCK"),
+    ("RL.GCRA u 9 10 1m BLOKC=5s", "BLOCK 5s"),
+    ("RL.GCRA u 9 10 60sec", "60s"),
+    ("RL.GCRA u 9 10 60 s", "60s"),
+    ("RL.GCRA u 9 10 minute", "1m"),
+    ("RL.GCRA u 9 1m 10", "RL.GCRA u 9 10 1m"),
+    ("RL.GCRA u 9 10 1m AT 1800000000", "1800000000000000"),
+    ("RL.GCRA u 9 10 1m AT 1800000000000", "1800000000000000"),
+    ("RL.GCRA u 9 10 1m RESERVE MAXWIAT 5s", "MAXWAIT"),
+    ("RL.FIXEDWINDOW w 100 month", "RL.CALENDAR w 100 MONTH"),
+    ("RL.FIXEDWINDOW w 100 1month TZ Europe/Berlin", "RL.CALENDAR w 100 MONTH TZ Europe/Berlin"),
+    ("RL.FIXEDWINDOW w 100 1 month", "RL.CALENDAR w 100 MONTH"),
+    ("RL.SLIDINGWINDOW w 100 year", "RL.CALENDAR w 100 YEAR"),
+    ("RL.FIXEDWINDOW w 1m 100", "RL.FIXEDWINDOW w 100 1m"),
+    ("RL.PEEK w FIXEDWINDOW 100 month", "CALENDAR 100 MONTH"),
+    ("RL.MULTI 1 w LIMIT FIXEDWINDOW 100 MONTH LIMIT GCRA 9 10 1s", "CALENDAR 100 MONTH"),
+    ("RL.POLICY SET p LIMIT FIXEDWINDOW 100 months", "CALENDAR 100 MONTH"),
+    ("RL.CALENDAR c 100 1 MONTH", "RL.CALENDAR c 100 MONTH"),
+    ("RL.CALENDAR c 100 3 months", "RL.CALENDAR c 100 QUARTER"),
+    ("RL.CALENDAR c 100 monthly", "MONTH"),
+    ("RL.CALENDAR c 100 1d", "DAY"),
+    ("RL.CALENDAR c 100 MONTH TZ Berlin", "Europe/Berlin"),
+    ("RL.CALENDAR c 100 MONTH TZ Europe/Berln", "Europe/Berlin"),
+    ("RL.CALENDAR c 100 MONTH TZ NewYork", "America/New_York"),
+    ("RL.CALENDAR c 100 MONTH TZ UTC+2", "+02:00"),
+    ("RL.CALENDAR c 100 MONTH TIMEZONE Europe/Berlin", "TZ"),
+    ("RL.CALENDAR c 100 MNTH", "MONTH"),
+    ("RL.CONCURRENT jobs 30s 10 id", "RL.CONCURRENT jobs 10 30s id"),
+    ("RL.CONCURRENT jobs 10 id 30s", "RL.CONCURRENT jobs 10 30s id"),
+    ("RL.RENEW jobs id 30s", "RL.RENEW jobs 30s id"),
+    ("RL.RELEASE jobs id OUTCOM DROP", "OUTCOME"),
+    ("RL.MULTI 1 u LIMIT GRCA 9 10 1s", "GCRA"),
+    ("RL.MULTI 1 u LIMIT GCRA 9 10 1s LIMTI UNIFORM 1s", "LIMIT"),
+    ("RL.PEEK u RL.GRCA 9 10 1s", "GCRA"),
+    ("RL.PEEK u GCAR 9 10 1s", "GCRA"),
+    ("RL.POLICY SET p LIMIT GCRA 9 10 1s SHADWO", "SHADOW"),
+    ("RL.ASK u api CSOT 2", "COST"),
+    ("RL.ASK u ap", "api"),
+    ("RL.THROTTLE u 9 10 60s", "60"),
+    ("RL.SKETCH s item 9 10 1s WITDH 1024", "WIDTH"),
+    ("RL.INFO u LEASE", "LEASES"),
+    ("RL.GCRA u 9 10 0.5s", "500ms"),
+    ("RL.GCRA u 9 10 1m cost:2", "COST 2"),
+    ("RL.MULTI u LIMIT GCRA 9 10 1m", "RL.MULTI 1 u LIMIT GCRA 9 10 1m"),
+    ("RL.MULTIPEEK u v COST 2 LIMIT GCRA 9 10 1m", "RL.MULTIPEEK 2 u v COST 2 LIMIT GCRA 9 10 1m"),
+    ("RL.HELP gcrs", "GCRA"),
+    ("RL.EXPLAIN gcrs u 9 10 1s", "GCRA"),
+    ("RL.EXPLAIN GCRA u 9 10 1s 5", "COST 5"),
 ];
 
 #[test]
 fn a_call_is_right_with_the_guess_in_place_of_its_wrong_word() {
-    for wrong in WRONG {
+    for (wrong, meant) in WRONG {
         let error = replied(wrong).expect_err(wrong);
-        let guess = guess(&error).unwrap_or_else(|| panic!("{wrong}: {error} proposes nothing"));
-        if guess.starts_with("RL.") {
-            assert_eq!(replied(guess), Ok(()), "{wrong}: {error}");
+        assert_eq!(guess(&error), Some(*meant), "{wrong}: {error}");
+        if meant.starts_with("RL.") {
+            assert_eq!(replied(meant), Ok(()), "{wrong}: {error}");
             continue;
         }
-        // A guess may stand for several words.
+        // A guess may stand for several words: the one that the error names or the last one, two before it, and some behind it.
         let words: Vec<&str> = wrong.split(' ').collect();
-        let parts = (1..words.len()).flat_map(|from| (from..=words.len()).map(move |to| from..to));
-        let right = parts.filter(|part| (1..=3).contains(&part.len())).any(|part| {
-            replied(&[&words[..part.start], &[guess], &words[part.end..]].concat().join(" ")).is_ok()
+        let named = |word: &&str| error.contains(&format!("'{word}'"));
+        let at = words.iter().rposition(named).unwrap_or(words.len() - 1);
+        let mut parts =
+            (at.saturating_sub(2)..=at).flat_map(|from| (at + 1..=words.len()).map(move |to| from..to));
+        let right = parts.any(|part| {
+            replied(&[&words[..part.start], &[*meant], &words[part.end..]].concat().join(" ")).is_ok()
         });
         assert!(right, "{wrong}: {error}");
     }

@@ -663,7 +663,7 @@ mod tests {
 
     /// The most bytes of a lease with an id of four bytes, and of a table beside its leases.
     const MOST_BYTES: [u64; 2] = [100, 2000];
-    /// The fewest of a lease among many: an entry in each of the trees too.
+    /// The fewest of a lease among many, which also has an entry in each of the trees.
     const FEWEST_BYTES: u64 = 50;
 
     #[test]
