@@ -51,7 +51,7 @@ func headers(name string, window int, five []int64) map[string]string {
 		"RateLimit-Policy": fmt.Sprintf(`"%s";q=%d;w=%d`, name, five[1], window),
 		"RateLimit":        fmt.Sprintf(`"%s";r=%d;t=%d`, name, five[2], seconds),
 	}
-	if five[0] == 1 {
+	if five[0] == 1 && five[3] >= 0 { // at −1 no wait helps
 		fields["Retry-After"] = strconv.FormatInt(seconds, 10)
 	}
 	return fields
