@@ -68,7 +68,7 @@ type limits struct {
 func (l *limits) check(ctx context.Context, user string, withoutAnswer int) (int, map[string]string) {
 	reply, err := l.redis.Do(ctx, "RL.GCRA", "user:"+user, 2, 3, "1m").Int64Slice()
 	if err != nil {
-		if rejected := redis.Error(nil); errors.As(err, &rejected) { // an error reply: often a wrong call, not an outage
+		if rejected := redis.Error(nil); errors.As(err, &rejected) { // an error reply, so perhaps a wrong call
 			log.Println("limits: ERROR REPLY:", rejected)
 		}
 		atomic.AddInt64(&l.unanswered, 1)
