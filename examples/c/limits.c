@@ -61,7 +61,7 @@ static struct headers headers(const char *name, int window, const redisReply *fi
     long long seconds = (wait + 999) / 1000;
     snprintf(fields.policy, sizeof fields.policy, "\"%s\";q=%lld;w=%d", name, at(five, 1), window);
     snprintf(fields.limit, sizeof fields.limit, "\"%s\";r=%lld;t=%lld", name, at(five, 2), seconds);
-    if (at(five, 0)) snprintf(fields.retry_after, sizeof fields.retry_after, "%lld", seconds);
+    if (at(five, 0) && wait >= 0) snprintf(fields.retry_after, sizeof fields.retry_after, "%lld", seconds);
     return fields;
 }
 

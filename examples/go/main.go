@@ -8,6 +8,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -51,7 +52,7 @@ func headers(name string, window int, five []int64) map[string]string {
 		"RateLimit-Policy": fmt.Sprintf(`"%s";q=%d;w=%d`, name, five[1], window),
 		"RateLimit":        fmt.Sprintf(`"%s";r=%d;t=%d`, name, five[2], seconds),
 	}
-	if five[0] == 1 {
+	if five[0] == 1 && five[3] >= 0 { // at −1 no wait helps
 		fields["Retry-After"] = strconv.FormatInt(seconds, 10)
 	}
 	return fields
@@ -67,6 +68,9 @@ type limits struct {
 func (l *limits) check(ctx context.Context, user string, withoutAnswer int) (int, map[string]string) {
 	reply, err := l.redis.Do(ctx, "RL.GCRA", "user:"+user, 2, 3, "1m").Int64Slice()
 	if err != nil {
+		if rejected := redis.Error(nil); errors.As(err, &rejected) { // an error reply, so perhaps a wrong call
+			log.Println("limits: ERROR REPLY:", rejected)
+		}
 		atomic.AddInt64(&l.unanswered, 1)
 		return withoutAnswer, nil
 	}

@@ -56,7 +56,7 @@ public final class Limits {
         var fields = new TreeMap<String, String>();
         fields.put("RateLimit-Policy", String.format("\"%s\";q=%d;w=%d", name, five.get(1), window));
         fields.put("RateLimit", String.format("\"%s\";r=%d;t=%d", name, five.get(2), seconds));
-        if (limited) fields.put("Retry-After", Long.toString(seconds));
+        if (limited && wait >= 0) fields.put("Retry-After", Long.toString(seconds)); // at −1 no wait helps
         return fields;
     }
 

@@ -21,7 +21,7 @@ function headers(string $name, int $window, array $reply): array
         'RateLimit-Policy' => "\"$name\";q=$limit;w=$window",
         'RateLimit' => "\"$name\";r=$remaining;t=$seconds",
     ];
-    return $limited ? $fields + ['Retry-After' => (string) $seconds] : $fields;
+    return $limited && $retryAfter >= 0 ? $fields + ['Retry-After' => (string) $seconds] : $fields;
 }
 
 final class Limits

@@ -27,7 +27,7 @@ def headers(name, window, reply)
     'RateLimit-Policy' => %("#{name}";q=#{limit};w=#{window}),
     'RateLimit' => %("#{name}";r=#{remaining};t=#{seconds})
   }
-  limited == 1 ? fields.merge('Retry-After' => seconds.to_s) : fields
+  limited == 1 && retry_after >= 0 ? fields.merge('Retry-After' => seconds.to_s) : fields
 end
 
 class Limits

@@ -82,6 +82,7 @@ const THEN: Record<string, string> = {
     assert.deepEqual(await statuses(6, 'bob', 'a guess'), [401, 401, 401, 401, 401, 429])
     const wait = Number((await logIn('bob', "bob's")).headers.get('retry-after'))
     assert.ok(800 < wait && wait <= 900, String(wait))
+    assert.equal((await limiter.peek('fail:bob:127.0.0.1', lockout, { cost: 0 })).allowed, false)
     assert.deepEqual(await statuses(7, 'ann', "ann's"), [200, 200, 200, 200, 200, 200, 200])
     assert.equal((await limiter.peek('failures', new SlidingWindow(600, '1m'))).remaining, 595)
     console.warn = () => {}

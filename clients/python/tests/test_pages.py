@@ -86,6 +86,8 @@ async def a_login_admits_five_guesses(names: Names, server: Server) -> None:
 
     assert [(await log_in("bob", "a guess")).status_code for _ in range(6)] == [401] * 5 + [429]
     assert 800 < int((await log_in("bob", "bob's")).headers["Retry-After"]) <= 900
+    lockout = ("PENALTY", 5, "15m", "15m", "GROW", 2, "MAX", "4h", "COST", 0)
+    assert server.client.execute_command("RL.PEEK", "login:fail:bob:127.0.0.1", *lockout)[0] == 1
     assert [(await log_in("ann", "ann's")).status_code for _ in range(10)] == [200] * 10
     assert server.client.execute_command("RL.PEEK", "login:failures", "SLIDINGWINDOW", 600, "1m")[2] == 595
     server.stop()

@@ -111,7 +111,7 @@ fn headers(name: &str, window: u32, (limited, limit, remaining, retry_after, res
     let seconds = (wait + 999) / 1000;
     let mut fields = vec![("RateLimit-Policy", format!("\"{name}\";q={limit};w={window}"))];
     fields.push(("RateLimit", format!("\"{name}\";r={remaining};t={seconds}")));
-    fields.extend(limited.then(|| ("Retry-After", seconds.to_string())));
+    fields.extend((limited && wait >= 0).then(|| ("Retry-After", seconds.to_string())));
     fields
 }
 
