@@ -78,7 +78,7 @@ class AsyncLocal:
         self._patience = limiter.patience + limiter.timeout
         self.forked()
         after_fork(self)
-        limiter.core.counters.others.add(self)
+        limiter.core.counters.others[self] = None
         limiter.taken.add(self)
 
     def forked(self) -> None:
