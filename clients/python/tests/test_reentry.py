@@ -22,9 +22,9 @@ from redis_ratelimit.call.questions import Place
 from redis_ratelimit.call.steady import SteadyRate
 from redis_ratelimit.decide.breaker import FIRST, Circuit
 from redis_ratelimit.decide.counters import Counters
+from redis_ratelimit.decide.insurance import Claim, Insurance
 from redis_ratelimit.decide.log import Log
 from redis_ratelimit.decide.refusals import Refusals
-from redis_ratelimit.decide.insurance import Claim, Insurance
 from redis_ratelimit.local.local_threads import Locals
 from redis_ratelimit.local.store import _NOTHING, Store
 from redis_ratelimit.taken.taken import Taken
