@@ -259,11 +259,7 @@ class Store:
 
     def _spend(self, cost: int, now: float) -> Decision | None:
         """Takes a cost that is there, of the oldest batch first. Returns None if a signal handler has taken all."""
-        batch = self._current
-        if batch is _NOTHING:
-            return None
-        self.allowed += 1
-        decision = batch.decision
+        batch = first = self._current
         while cost >= batch.left and batch is not _NOTHING:
             self._left -= batch.left
             cost -= batch.left
@@ -273,9 +269,12 @@ class Store:
         if batch is not _NOTHING:
             batch.left -= cost
             self._left -= cost
+        elif first is _NOTHING:
+            return None
+        self.allowed += 1
         if self._left <= self._low and now >= self._next_fetch and self._demand >= RARE:
             self._fetch(now)
-        return decision
+        return first.decision
 
     def _fetch(self, now: float) -> None:
         """Says how much to fetch, unless a fetch is under way or was a short time ago."""
