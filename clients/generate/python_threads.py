@@ -61,6 +61,9 @@ def used(line, text):
 
 
 def main(package):
+    for path in package.rglob("*_threads.py"):
+        if path.relative_to(package).as_posix().removesuffix("_threads.py") not in TWINS + BY_HAND:
+            path.unlink()
     for name in TWINS:
         write(package / f"{name}_threads.py", twin(package / f"{name}.py"))
 

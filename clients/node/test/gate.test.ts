@@ -176,6 +176,7 @@ test('options of rules, shedders and gates are checked when they are made, and f
     [{ limiter, rules: [null] }, /a rule needs a name .*, not null$/],
     [undefined, /options are missing: { limiter: … }/],
     [{ limiter: {}, rules }, /limiter must be a RateLimiter, not an object$/],
+    [{ limiter: 'redis://:secret@h', rules }, /limiter must be a RateLimiter, not a URL$/],
     [{ limiter, rules, shedd: shed }, /there is no option 'shedd'/],
     [{ limiter }, /rules must be a list, not undefined/],
     [{ limiter, rules: [], shed: { ...shed, tiers: 0 } }, /shed.tiers/],

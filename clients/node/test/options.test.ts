@@ -42,6 +42,7 @@ test('wrong arguments of calls are errors before anything is sent, and are named
     [() => limiter.limit('k', '10/s', any(5)), /^options must be an object such as \{ cost: … \}, not 5$/],
     [() => limiter.limit('k', '10/s', any({ csot: 2 })), /^there is no option 'csot'; options are cost, wait, /],
     [() => limiter.limit('k', '10/s', { reserve: any(5) }), /^reserve needs a unit/],
+    [() => limiter.limit('k', '10/s', any('redis://:secret@h')), /^options must be an object such as \{ cost: … \}, not a URL$/],
     [() => limiter.limit('k', '10/s', { signal: any('stop') }), /^signal must be an AbortSignal, not 'stop'$/],
     [() => limiter.limit('k', '10/s', { hold: any('h') }), /^hold must be an object such as \{ id: …, ttl: … \}, not 'h'$/],
     [() => limiter.limit('k', '10/s', { hold: any({ id: 'h' }) }), /^hold.ttl is missing: \{ id: …, ttl: … \}$/],

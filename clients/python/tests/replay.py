@@ -211,9 +211,9 @@ class AsyncWire(Wire):
 
     async def close(self) -> None: ...
 
-    async def _perform(self, step: Hop) -> object:
-        outcome = self.begun(step.call, step.address)
-        return self.ended(await self._replay.pending(outcome["pending"]) if "pending" in outcome else outcome, step.call)
+    async def _perform(self, hop: Hop) -> object:
+        outcome = self.begun(hop.call, hop.address)
+        return self.ended(await self._replay.pending(outcome["pending"]) if "pending" in outcome else outcome, hop.call)
 
 
 class ThreadWire(Wire):
@@ -233,9 +233,9 @@ class ThreadWire(Wire):
 
     def close(self) -> None: ...
 
-    def _perform(self, step: Hop) -> object:
-        outcome = self.begun(step.call, step.address)
-        return self.ended(self._replay.pending(outcome["pending"]) if "pending" in outcome else outcome, step.call)
+    def _perform(self, hop: Hop) -> object:
+        outcome = self.begun(hop.call, hop.address)
+        return self.ended(self._replay.pending(outcome["pending"]) if "pending" in outcome else outcome, hop.call)
 
 
 class GivenUp(BaseException):

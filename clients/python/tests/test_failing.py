@@ -139,6 +139,10 @@ async def test_a_wrong_client_is_an_error_at_once(server: Server) -> None:
         AsyncRateLimiter(redis.Redis(port=server.port))  # type: ignore[arg-type] # pyright: ignore
     with pytest.raises(ConfigurationError, match="not redis.asyncio.client.Redis: AsyncRateLimiter takes it$"):
         RateLimiter(redis.asyncio.Redis(port=server.port))  # type: ignore[arg-type] # pyright: ignore
+    with pytest.raises(ConfigurationError, match="Mine: AsyncRateLimiter takes it$"):
+        RateLimiter(type("Mine", (redis.asyncio.Redis,), {})(port=server.port))  # pyright: ignore
+    with pytest.raises(ConfigurationError, match="Redis$"):
+        RateLimiter(type("Redis", (), {})())  # pyright: ignore
 
 
 async def test_a_missing_module_is_an_error(make: Maker) -> None:

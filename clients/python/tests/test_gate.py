@@ -33,6 +33,7 @@ def limiter(server: Server, key: str) -> Iterator[RateLimiter]:
     [
         (lambda: rule("r", ("GCRA", 1, 1, "1s")), "rule 'r': a limiter is an instance"),  # type: ignore[arg-type]
         (lambda: Rule("r", "ann", "1/s"), "rule 'r': key must be a function of the request, not 'ann'"),  # type: ignore[arg-type]
+        (lambda: Rule("r", caller, policy=b"x"), "rule 'r': policy must be text of 1 to 64 bytes, not b'x'"),  # type: ignore[arg-type]
         (lambda: Shed("fleet", 0.5, caller), "utilization must be a function, not 0.5"),  # type: ignore[arg-type]
         (lambda: Shed("fleet", lambda: 0.5, caller, 0), "tiers must be between 1"),  # type: ignore[arg-type]
     ],

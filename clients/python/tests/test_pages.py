@@ -130,9 +130,11 @@ async def a_refused_caller_waits_and_comes_again(names: Names, _: Server) -> Non
     with HTTPServer(("127.0.0.1", 0), Limited) as api:
         thread = threading.Thread(target=api.serve_forever)
         thread.start()
-        assert names["fetch"](f"http://127.0.0.1:{api.server_port}") == b"hello"
-        api.shutdown()
-        thread.join()
+        try:
+            assert names["fetch"](f"http://127.0.0.1:{api.server_port}") == b"hello"
+        finally:
+            api.shutdown()
+            thread.join()
     assert statuses == []
 
 

@@ -32,15 +32,15 @@ class Nodes:
         self.replies = list(replies)
         self.asked: list[Hop] = []
 
-    def __call__(self, step: Hop) -> object:
-        self.asked.append(step)
-        reply = HALVES if step.call is SLOTS and not isinstance(self.replies[0], Exception) else self.replies.pop(0)
+    def __call__(self, hop: Hop) -> object:
+        self.asked.append(hop)
+        reply = HALVES if hop.call is SLOTS and not isinstance(self.replies[0], Exception) else self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply
         return reply
 
     def addresses(self) -> list[tuple[str, int]]:
-        return [step.address for step in self.asked]
+        return [hop.address for hop in self.asked]
 
 
 def slots(
@@ -125,11 +125,11 @@ def test_a_lost_node_makes_the_slots_suspect() -> None:
         drive(routed(way, call(FIRST)), nodes)
     # The look fails too. The call goes where it was known to go, and the next look is a second later.
     assert drive(routed(way, call(FIRST)), nodes) == "reply"
-    assert [step.call is SLOTS for step in nodes.asked] == [False, True, False]
+    assert [hop.call is SLOTS for hop in nodes.asked] == [False, True, False]
     assert not way.wants_refresh()
     clock.now += 1.5
     assert drive(routed(way, call(FIRST)), nodes) == "reply"
-    assert [step.call is SLOTS for step in nodes.asked[3:]] == [True, False]
+    assert [hop.call is SLOTS for hop in nodes.asked[3:]] == [True, False]
 
 
 def test_probes_go_to_replicas_if_asked_to() -> None:
@@ -214,21 +214,21 @@ def test_the_slots_are_asked_once_a_second_at_most() -> None:
     for _ in range(10):
         way.suspect()
         drive(routed(way, call(FIRST)), nodes)
-    assert sum(step.call is SLOTS for step in nodes.asked) == 1
+    assert sum(hop.call is SLOTS for hop in nodes.asked) == 1
     clock.now += 1.5
     way.suspect()
     drive(routed(way, call(FIRST)), nodes)
-    assert sum(step.call is SLOTS for step in nodes.asked) == 2
+    assert sum(hop.call is SLOTS for hop in nodes.asked) == 2
 
 
 def test_a_call_whose_keys_move_is_sent_again() -> None:
     moves = errors.TryAgainError("Multiple keys request during rehashing of slot")
     nodes = Nodes(moves, moves, "reply")
     assert drive(routed(known(), call(FIRST)), nodes) == "reply"
-    assert [step.pause for step in nodes.asked] == [0.0, 0.01, 0.02]
+    assert [hop.pause for hop in nodes.asked] == [0.0, 0.01, 0.02]
     clock = Clock()
 
-    def later(step: Hop) -> object:
+    def later(hop: Hop) -> object:
         clock.now += 0.06
         raise moves
 

@@ -52,9 +52,9 @@ export function checkSignal(value: unknown): void {
     throw new ConfigurationError(`signal must be an AbortSignal, not ${shown(value)}`)
 }
 
-/** A value as an error shows it. */
+/** A value as an error shows it: the beginning of a text, and nothing of a URL, which may have a password. */
 export function shown(value: unknown): string {
-  if (typeof value === 'string') return `'${value}'`
+  if (typeof value === 'string') return value.includes('://') ? 'a URL' : `'${value.length > 40 ? `${value.slice(0, 40)}…` : value}'`
   if (typeof value === 'function') return 'a function'
   if (Array.isArray(value)) return 'a list'
   if (!isObject(value)) return String(value)

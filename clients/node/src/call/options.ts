@@ -188,6 +188,8 @@ export function mannerWords(options: MannerOptions, limiter?: Limiter): readonly
   const { partial, force, reserve } = options
   checkFlag('partial', partial)
   checkFlag('force', force)
+  if (reserve !== undefined && !/^(true|false|\d)/.test(String(reserve)))
+    throw new ConfigurationError(`reserve must be true, or the longest wait such as '2s', not ${shown(reserve)}`)
   const longest = reserve === undefined || typeof reserve === 'boolean' ? [] : ['MAXWAIT', durationWord('reserve', reserve)]
   const chosen = (['partial', 'force', 'reserve'] as const).filter((name) => options[name] !== undefined && options[name] !== false)
   if (chosen.length > 1) throw new ConfigurationError('take one of partial, force and reserve')

@@ -8,7 +8,7 @@ import { limitOf, type LimitLike } from './limit.js'
 import { Concurrent } from './limiters.js'
 import { checkDrops, checkedWait, costWord, mannerWords, OF_CALL, told, type Told } from './options.js'
 import type { AdaptOptions, AskCallOptions, ExplainOptions, LeaseOptions, LimitCallOptions, LimitsCallOptions, PeekCallOptions, RefundOptions } from './options.js'
-import { isRate, limiterOf, type LimiterLike } from './rate.js'
+import { isRate, limiterAt, limiterOf, type LimiterLike } from './rate.js'
 import { span, type Settings } from './settings.js'
 import { OF_TENANT, tenantWords, type TenantOptions } from './tenant.js'
 import { integerWord, textWord, type Limiter } from './values.js'
@@ -69,7 +69,7 @@ export class Questions {
   /** A limiter's own command. */
   limit(key: string, limiter: LimiterLike, options: LimitCallOptions): Question<Limiter> {
     checkCall(known('options', options, OF_LIMIT))
-    const about = limiterOf(limiter)
+    const about = limiterAt(key, limiter)
     checkId(about)
     if (options.wait !== undefined && !can(about, 'block')) throw new ConfigurationError(`${about.name} takes no wait`)
     if (options.hold !== undefined && !can(about, 'hold')) throw new ConfigurationError(`${about.name} takes no hold`)
@@ -183,7 +183,7 @@ export function checkedLease(options: LeaseOptions): LeaseOptions {
 
 /** The name of a policy, checked. */
 export function policyWord(policy: string): string {
-  if (typeof policy === 'string' ? isRate(policy) : typeof policy === 'object')
+  if (typeof policy === 'string' ? isRate(policy) : 'words' in Object(policy) || 'clause' in Object(policy))
     throw new ConfigurationError(`policy must be a name, not ${shown(policy)}: a limiter or a rate is asked by limit()`)
   return textWord('policy', policy, 64)
 }

@@ -2,9 +2,11 @@
 
 import { known, shown, type Names } from './arguments.js'
 import { ConfigurationError } from '../errors.js'
-import { durationWord, integerWord, Limiter, ofCalendar, unitOf } from './values.js'
+import { calendarUnit, durationWord, integerWord, Limiter, ofCalendar, unitOf } from './values.js'
 
 const RATE = /^\s*(\d+)\s*(?:\/|\s+per\s+)\s*(\d+)?\s*([a-z]+)\s*$/
+// Longer texts are none, since the patterns take long for many spaces.
+const LONGEST = 64
 const WITHOUT_UNIT = /^\s*\d+\s*(?:\/|\s+per\s+)\s*\d+\s*$/
 
 /** What may be said of a rate. */
@@ -38,7 +40,7 @@ export class Rate extends Limiter {
    */
   constructor(text: string, options: RateOptions = {}) {
     known('options', options, NAMES)
-    const [, count = '', factor = '1', unit = ''] = RATE.exec(text) ?? []
+    const [, count = '', factor = '1', unit = ''] = isRateText(text) ? RATE.exec(text)! : []
     const word = unitOf(unit)
     if (word === undefined) throw new ConfigurationError(`${shown(text)} is no rate, such as '10/s', '100/15m' or '10 per minute'${hint(text)}`)
     const most = Number(integerWord(`the count of '${text}'`, Number(count), 1))
@@ -54,15 +56,19 @@ export class Rate extends Limiter {
 
 /** What the writer of a wrong rate may have meant. */
 function hint(text: unknown): string {
-  if (typeof text !== 'string' || text === '') return ''
-  const calendar = ofCalendar(text)
-  if (calendar !== '') return calendar
+  if (typeof text !== 'string' || text === '' || text.length > LONGEST) return ''
+  const calendar = calendarUnit(text.split(/\/|\bper\b/).at(-1)!)
+  if (calendar !== undefined) return ofCalendar(calendar)
   if (WITHOUT_UNIT.test(text)) return `: the time needs a unit: '${text.trim()}s' or '${text.trim()}m'`
   const lower = text.toLowerCase()
   const [, , , unit] = RATE.exec(lower) ?? []
   if (unit !== undefined) return unitOf(unit) === undefined ? ': units are ms, s, m, h, d, w and their English names' : `: units are lower case: '${lower}'`
   // A number or a duration is rather a rate that is not complete than the name of a policy.
-  return isRate(text) || /^\d/.test(text) ? '' : `: a policy is asked by ask(key, '${text}'), and a rule has it as its policy`
+  return isRate(text) || /^\d/.test(text) ? '' : ': a policy is asked by ask(key, policy), and a rule has it as its policy'
+}
+
+function isRateText(text: unknown): text is string {
+  return typeof text === 'string' && text.length <= LONGEST && RATE.test(text)
 }
 
 /** A limiter, or a rate such as `'10/s'`. */
@@ -87,6 +93,15 @@ export function limiterOf(like: LimiterLike): Limiter {
   const kind = Array.isArray(like) ? 'list' : 'clause' in Object(like) ? 'Limit' : ''
   const several = kind && `: a ${kind} is for limits(keys, limits)`
   throw new ConfigurationError(`a limiter is needed, such as '10/s' or new Gcra(9, 10, '1s'), not ${shown(like)}${several}`)
+}
+
+/** The limiter that is meant by a call at a key. If they are swapped, the other one may be a secret, such as an API key. */
+export function limiterAt(key: string, like: LimiterLike): Limiter {
+  try {
+    return limiterOf(like)
+  } catch (error) {
+    throw isRateText(key) ? new ConfigurationError("key and limit are swapped: limit('user:1', '10/s')") : error
+  }
 }
 
 /** Whether a text is a rate. If not, it may be the name of a policy, which has neither `/` nor a space. */

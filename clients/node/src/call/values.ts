@@ -11,7 +11,8 @@ const LONGEST = 3153600000000
 // Each also with an s at its end.
 const NAMES_OF = { ms: 'ms millisecond', s: 's sec second', m: 'm min minute', h: 'h hr hour', d: 'd day', w: 'w week' }
 const NAMED = new Map(Object.entries(NAMES_OF).flatMap(([unit, names]) => names.split(' ').map((name) => [name, unit])))
-const OF_CALENDAR = /^(?:[\d\s]+(?:\/|per\s))?[\d\s]*(?:M|mo|months?|quarters?|years?)\s*$/
+const OF_CALENDAR = /^[\d\s]*(M|mo|months?|quarters?|years?)\s*$/
+const CALENDAR = new Map([['m', 'month'], ['q', 'quarter'], ['y', 'year']])
 
 /** The milliseconds of a duration. Throws {@link ConfigurationError} if it is not well formed. */
 export function milliseconds(name: string, value: Duration): number {
@@ -19,17 +20,20 @@ export function milliseconds(name: string, value: Duration): number {
   const word = typeof value === 'string' || typeof value === 'number' ? String(value) : ''
   const [, count = '', unit = ''] = /^(\d{1,15})(ms|s|m|h|d|w)?$/.exec(word) ?? []
   if (count === '')
-    throw new ConfigurationError(`${name} must be a whole number with ms, s, m, h, d or w, such as '90s', not ${shown(value)}${meant(word)}`)
+    throw new ConfigurationError(`${name} must be a whole number with ms, s, m, h, d or w, such as '90s', not ${shown(value)}${meant(name, word)}`)
   if (unit === '' && (typeof value === 'number' || Number(count) > 0))
     throw new ConfigurationError(`${name} needs a unit: '${count}ms', '${count}s' or '${count}m'`)
   return Number(count) * (UNITS[unit] ?? 1)
 }
 
 /** What the writer of a wrong duration may have meant. */
-function meant(word: string): string {
-  const [, count, name = ''] = /^\s*(\d+)\s*([a-z]+)\s*$/.exec(word) ?? []
-  const unit = unitOf(name)
-  return unit === undefined ? ofCalendar(word) : `: write '${count}${unit}'`
+function meant(name: string, word: string): string {
+  const calendar = calendarUnit(word)
+  if (calendar !== undefined)
+    return name === 'window' ? ofCalendar(calendar) : `: m is a minute; a ${calendar} has no fixed length: write days, such as '30d'`
+  const [, count, named = ''] = /^\s*(\d*)\s*([a-z]+)\s*$/.exec(word.toLowerCase()) ?? []
+  const unit = unitOf(named)
+  return unit === undefined ? '' : `: write '${count || 1}${unit}'`
 }
 
 /** The unit of this name, such as `m` for `minutes`. */
@@ -37,10 +41,16 @@ export function unitOf(name: string): string | undefined {
   return NAMED.get(name) ?? NAMED.get(name.replace(/s$/, ''))
 }
 
-/** A hint for a rate or a duration whose unit is one of a calendar, such as a month, or else nothing. */
-export function ofCalendar(text: string): string {
-  if (!OF_CALENDAR.test(text) && !OF_CALENDAR.test(text.toLowerCase())) return ''
-  return ": m is a minute, and a month is that of a calendar: new Calendar(1000, 'MONTH'), which is RL.CALENDAR … MONTH"
+/** The unit of a text such as `3 months`, if it is one of a calendar. */
+export function calendarUnit(text: string): string | undefined {
+  const [, unit = ''] = OF_CALENDAR.exec(text) ?? OF_CALENDAR.exec(text.toLowerCase()) ?? []
+  return CALENDAR.get(unit.charAt(0).toLowerCase())
+}
+
+/** A hint for a rate or a window with such a unit. */
+export function ofCalendar(unit: string): string {
+  const word = unit.toUpperCase()
+  return `: m is a minute, and a ${unit} is that of a calendar: new Calendar(1000, '${word}'), which is RL.CALENDAR … ${word}`
 }
 
 /** Checks a duration against its range in ms, and returns it as a word of a call. */

@@ -124,7 +124,7 @@ export function checkRules<R>(rules: readonly Rule<R>[]): void {
   const names = new Set<string>()
   for (const rule of rules as readonly Rule<R>[]) {
     const { name } = (rule ?? {}) as Partial<Rule<R>>
-    if (typeof name !== 'string' || !NAME.test(name)) 
+    if (typeof name !== 'string' || !NAME.test(name))
       throw new ConfigurationError(`a rule needs a name of printable ASCII, as { name: 'user', key: …, limit: '10/s' }, not ${shown(name ?? rule)}`)
     if (names.has(name)) throw new ConfigurationError(`two rules have the name '${name}'`)
     names.add(name)

@@ -67,6 +67,5 @@ function unknown(redis: unknown): ConfigurationError {
   const made =
     "createClient(), createClientPool(), createSentinel() or createCluster() of 'redis', " +
     "or new Redis() or new Cluster() of 'ioredis', version 5 or later"
-  // A URL may have a password.
-  return new ConfigurationError(`a client is needed, made by ${made}, not ${typeof redis === 'string' ? 'a text' : shown(redis)}`)
+  return new ConfigurationError(`a client is needed, made by ${made}, not ${shown(redis)}`)
 }

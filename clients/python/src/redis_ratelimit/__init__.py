@@ -14,8 +14,8 @@ from .call.limiters import *
 from .call.rate import Rate
 from .decide.breaker import Breaker
 from .decide.decision import Decision
-from .decide.refusals import RefusalCache
 from .decide.insurance import Share
+from .decide.refusals import RefusalCache
 from .errors import CallError, Closed, ConfigurationError, RateLimitError, Refused, Unavailable
 from .gate.address import client_address
 from .gate.rules import UNLIMITED, Rule

@@ -10,11 +10,12 @@ from typing import ClassVar, TypeAlias, TypeGuard
 
 from .errors import ConfigurationError
 from .tenant import tenant_words
-from .values import LONGEST, NAMED_UNITS, UNITS, Word, flags, integer, of_calendar, text
+from .values import LONGEST, NAMED_UNITS, UNITS, Key, Word, calendar_unit, flags, integer, of_calendar, quoted, text
 
 MOST = 9_007_199_254_740_991
 """2^53 - 1, the largest count."""
 
+LONGEST_RATE = 64
 _RATE = re.compile(r"\s*([0-9]{1,20})\s*(?:/|\bper\b)\s*([0-9]{1,20})?\s*([a-z]+)\s*", re.ASCII)
 _WITHOUT_UNIT = re.compile(r"\s*[0-9]+\s*(?:/|\bper\b)\s*[0-9]+\s*", re.ASCII)
 
@@ -54,15 +55,20 @@ LimiterLike: TypeAlias = Limiter | str
 @lru_cache(maxsize=1024)
 def parse_rate(rate: str) -> tuple[int, str]:
     """Returns the count and the period of a rate such as `"10/s"`, `"100/15m"` or `"10 per minute"`. It keeps its unit."""
-    match = _RATE.fullmatch(rate)
+    match = _RATE.fullmatch(rate) if len(rate) <= LONGEST_RATE else None
     unit = match and NAMED_UNITS.get(match[3])
     if match is None or unit is None:
         such = "a whole number per time, such as '10/s' or '100 per 15 minutes'"
-        raise ConfigurationError(f"a rate is {such}, not {rate!r}{_hint(rate)}")
+        raise ConfigurationError(f"a rate is {such}, not {quoted(rate)}{_hint(rate)}")
     count = integer(f"the count of {rate!r}", int(match[1]), 1, MOST)
     period = int(match[2] or 1)
     integer(f"the period of {rate!r}", period * UNITS[unit], 1, LONGEST, " ms")
     return count, f"{period}{unit}"
+
+
+def is_rate(key: Key) -> bool:
+    """Whether a key looks like a rate."""
+    return isinstance(key, str) and len(key) <= LONGEST_RATE and _RATE.fullmatch(key) is not None
 
 
 def is_policy(limiter_or_policy: object) -> TypeGuard[str]:
@@ -72,8 +78,10 @@ def is_policy(limiter_or_policy: object) -> TypeGuard[str]:
 
 def _hint(rate: str) -> str:
     """What the writer of a wrong rate may have meant."""
-    if hint := of_calendar(rate):
-        return hint
+    if len(rate) > LONGEST_RATE:
+        return ""
+    if unit := calendar_unit(re.split(r"/|\bper\b", rate)[-1]):
+        return of_calendar(unit)
     if _WITHOUT_UNIT.fullmatch(rate):
         return f": the time needs a unit: '{rate.strip()}s' or '{rate.strip()}m'"
     lower = _RATE.fullmatch(rate.lower())
@@ -81,7 +89,7 @@ def _hint(rate: str) -> str:
         return f": units are lower case: {rate.lower()!r}"
     if lower is not None:
         return f": units are {', '.join(UNITS)} and their English names"
-    return f": a policy is asked by ask(key, {rate!r}), and a rule has it as its policy" if _is_name(rate) else ""
+    return f": a policy is asked by ask(key, policy), and a rule has it as its policy" if _is_name(rate) else ""
 
 
 def _is_name(rate: str) -> bool:
@@ -91,14 +99,16 @@ def _is_name(rate: str) -> bool:
 
 def check_policy(policy: object) -> None:
     """Checks the name of a policy."""
-    if isinstance(policy, Limiter) or (isinstance(policy, str) and not is_policy(policy)):
-        raise ConfigurationError(f"policy must be a name, not {policy!r}: a limiter or a rate is asked by limit()")
+    if isinstance(policy, (Limiter, Limit)) or (isinstance(policy, str) and not is_policy(policy)):
+        raise ConfigurationError(f"policy must be a name, not {quoted(policy)}: a limiter or a rate is asked by limit()")
+    if not isinstance(policy, str):
+        raise ConfigurationError(f"policy must be text of 1 to 64 bytes, not {policy!r}")
     text("policy", policy, 64)
 
 
 def wrong_limiter(limiter: object) -> ConfigurationError:
     """Returns the error for what is no limiter."""
-    kind = "list" if isinstance(limiter, list) else "Limit" if isinstance(limiter, Limit) else ""
+    kind = "list" if isinstance(limiter, (list, tuple)) else "Limit" if isinstance(limiter, Limit) else ""
     several = f": a {kind} is for limits(keys, limits)" if kind else ""
     such = "an instance such as Gcra(9, 10, '1s'), or a rate such as '10/s'"
     return ConfigurationError(f"a limiter is {such}, not {limiter!r}{several}")

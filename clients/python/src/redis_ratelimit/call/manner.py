@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from .call import Call, OpenOrClosed
 from .errors import ConfigurationError
 from .limit import Limiter
-from .values import Duration, Seconds, Word, check_duration, duration_word, flags, seconds
+from .values import Duration, Seconds, Word, check_duration, duration_word, flags, quoted, seconds
 
 @dataclass(frozen=True, slots=True)
 class Manner:
@@ -46,6 +47,9 @@ class Manner:
             raise ConfigurationError(f"{limiter.NAME} takes no {name}")
         words: list[Word] = [name.upper()]
         if not isinstance(self.reserve, bool):
+            if not isinstance(self.reserve, timedelta) and not str(self.reserve)[:1].isdecimal():
+                such = "True, or the longest wait such as '2s'"
+                raise ConfigurationError(f"reserve must be {such}, not {quoted(self.reserve)}")
             check_duration("reserve", self.reserve, 1)
             words += ("MAXWAIT", duration_word(self.reserve))
         return words
@@ -59,5 +63,5 @@ def bound(call: Call, timeout: Seconds | None, fail: OpenOrClosed | None) -> Non
         call.timeout = seconds("timeout", timeout)
     if fail is not None:
         if fail not in ("open", "closed"):
-            raise ConfigurationError(f"fail must be 'open' or 'closed', not {fail!r}")
+            raise ConfigurationError(f"fail must be 'open' or 'closed', not {quoted(fail)}")
         call.fail = fail

@@ -10,7 +10,7 @@ from . import calls
 from .adapt import Adapt
 from .call import Call, block_seconds
 from .errors import ConfigurationError
-from .limit import MOST, Limit, Limiter, LimiterLike, LimitLike, check_policy, is_policy, limiter_words
+from .limit import MOST, Limit, Limiter, LimiterLike, LimitLike, check_policy, is_policy, is_rate, limiter_words
 from .limiters import Concurrent, Sketch
 from .manner import Manner
 from .rate import limiter_of
@@ -75,7 +75,12 @@ def limit(
     critical: bool = False,
 ) -> Question:
     """A limiter's own command."""
-    known = limiter_of(limiter)
+    try:
+        known = limiter_of(limiter)
+    except ConfigurationError:
+        if is_rate(key):  # the other one may be a secret, such as an API key
+            raise ConfigurationError("key and limit are swapped: limit('user:1', '10/s')") from None
+        raise
     key = prefixed(prefix, key)
     words: list[Word] = [known.COMMAND, key, *limiter_words(known)[1:]]
     if sent_cost(cost) is not None:

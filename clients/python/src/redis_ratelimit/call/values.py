@@ -32,11 +32,13 @@ _NAMES = (
 )
 NAMED_UNITS = {name: unit for unit, names in _NAMES for name in (unit, *names.split())}
 """The units and their English names."""
-_OF_CALENDAR = re.compile(r"(?:[0-9\s]+(?:/|per\s))?[0-9\s]*(?:M|(?i:mo|months?|quarters?|years?))\s*", re.ASCII)
+_OF_CALENDAR = re.compile(r"[0-9\s]*(M|(?i:mo|months?|quarters?|years?))\s*", re.ASCII)
+_CALENDAR = {"m": "month", "q": "quarter", "y": "year"}
 LONGEST = 3_153_600_000_000
 _OFFSET = re.compile(r"[+-](?:(?:0[0-9]|1[0-3]):[0-5][0-9]|14:00)", re.ASCII)
 _DURATION = re.compile(r"([0-9]{1,20})(ms|[smhdw])?", re.ASCII)
-_NAMED = re.compile(r"\s*([0-9]{1,20})\s*([a-z]+)\s*", re.ASCII)
+_NAMED = re.compile(r"\s*([0-9]{0,20})\s*([A-Za-z]+)\s*", re.ASCII)
+SHOWN = 40
 
 
 def milliseconds(name: str, duration: Duration) -> int:
@@ -52,22 +54,37 @@ def milliseconds(name: str, duration: Duration) -> int:
     if match or _is_count(duration):
         raise ConfigurationError(f"{name} needs a unit: '{duration}ms', '{duration}s' or '{duration}m'")
     such = "a whole number with ms, s, m, h, d or w, such as '90s'"
-    raise ConfigurationError(f"{name} must be {such}, not {duration!r}{_meant(duration)}")
+    raise ConfigurationError(f"{name} must be {such}, not {quoted(duration)}{_meant(name, duration)}")
 
 
-def _meant(duration: object) -> str:
+def quoted(value: object) -> str:
+    """Returns a value as an error shows it: the beginning of a text, and nothing of a URL, which may have a password."""
+    if not isinstance(value, str):
+        return repr(value)
+    return "a URL" if "://" in value else repr(value if len(value) <= SHOWN else f"{value[:SHOWN]}…")
+
+
+def _meant(name: str, duration: object) -> str:
     """What the writer of a wrong duration may have meant."""
-    match = _NAMED.fullmatch(duration) if isinstance(duration, str) else None
-    if match and match[2] in NAMED_UNITS:
-        return f": write '{match[1]}{NAMED_UNITS[match[2]]}'"
-    return of_calendar(duration) if isinstance(duration, str) else ""
-
-
-def of_calendar(text: str) -> str:
-    """A hint for a rate or a duration whose unit is one of a calendar, such as a month, or else nothing."""
-    if _OF_CALENDAR.fullmatch(text) is None:
+    if not isinstance(duration, str):
         return ""
-    return ": m is a minute, and a month is that of a calendar: Calendar(1000, 'MONTH'), which is RL.CALENDAR … MONTH"
+    if unit := calendar_unit(duration):
+        return of_calendar(unit) if name == "window" else f": m is a minute; a {unit} has no fixed length: write days, such as '30d'"
+    match = _NAMED.fullmatch(duration)
+    unit = NAMED_UNITS.get(match[2].lower()) if match else None
+    return f": write '{match[1] or 1}{unit}'" if match and unit else ""
+
+
+def calendar_unit(text: str) -> str | None:
+    """Returns the unit of a text such as `"3 months"`, if it is one of a calendar."""
+    match = _OF_CALENDAR.fullmatch(text)
+    return match and _CALENDAR[match[1][0].lower()]
+
+
+def of_calendar(unit: str) -> str:
+    """A hint for a rate or a window with such a unit."""
+    word = unit.upper()
+    return f": m is a minute, and a {unit} is that of a calendar: Calendar(1000, '{word}'), which is RL.CALENDAR … {word}"
 
 
 def _is_count(value: object) -> bool:

@@ -9,17 +9,17 @@ from typing import TypeAlias, TypeVar
 from ..call.call import Call, OpenOrClosed
 from ..call.errors import ConfigurationError
 from ..call.questions import Place, Question
-from ..call.values import Key, key_bytes
+from ..call.values import Key, key_bytes, quoted
 from .breaker import FIRST, Breaker, Circuit
 from .counters import Counters
 from .decision import Decision
 from .errors import CallError, Unavailable, at
 from .failure import Silence, failure_of, rejection_of
 from .hooks import Hooks
+from .insurance import Claim, Insurance, Share, claims_of
 from .log import Log
 from .refusals import RefusalCache, Refusals
 from .replies import read
-from .insurance import Claim, Insurance, Share, claims_of
 
 D = TypeVar("D", bound=Decision)
 
@@ -43,7 +43,7 @@ class Core:
         new_id: Callable[[], str],
     ) -> None:
         if not isinstance(fail, Share) and fail not in ("open", "closed"):
-            raise ConfigurationError(f"fail must be 'open' or 'closed', or a Share, not {fail!r}")
+            raise ConfigurationError(f"fail must be 'open' or 'closed', or a Share, not {quoted(fail)}")
         if not isinstance(breaker, Breaker | None):
             raise ConfigurationError(f"breaker must be a Breaker or None, not {breaker!r}")
         if not isinstance(cache, RefusalCache | None):

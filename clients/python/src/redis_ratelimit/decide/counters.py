@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import RLock
 from typing import Protocol
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from .fork import after_fork
 
@@ -46,7 +46,7 @@ class Counters:
     """
 
     def __init__(self) -> None:
-        self.others: WeakSet[Counting] = WeakSet()
+        self.others: WeakKeyDictionary[Counting, None] = WeakKeyDictionary()
         self.forked()
         after_fork(self)
 
@@ -63,7 +63,8 @@ class Counters:
 
     def snapshot(self) -> dict[str, int]:
         """Returns the counts as they are now."""
-        for each in list(self.others):
-            each.count()
+        for each in self.others.keyrefs():  # a copy, made in one step
+            if (counting := each()) is not None:
+                counting.count()
         with self._lock:
             return dict(self._counts)

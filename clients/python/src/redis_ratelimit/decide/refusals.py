@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import RLock
 from typing import TypeAlias, TypeVar
@@ -50,8 +51,7 @@ class Refusals:
     def __init__(self, cache: RefusalCache) -> None:
         self._most = cache.keys
         self._longest = seconds("longest", cache.longest)
-        self._groups: OrderedDict[Group, dict[tuple[Word, ...], tuple[float, Decision]]] = OrderedDict()
-        self._of_key: dict[bytes, set[Group]] = {}
+        self._groups: OrderedDict[Group, dict[tuple[Word, ...], tuple[float, int, Decision]]] = OrderedDict()
         # How often something was given back, when it was for these keys, and when for keys that are left out here.
         self.generation = self._others = 0
         self._forgotten: OrderedDict[bytes, int] = OrderedDict()
@@ -73,11 +73,11 @@ class Refusals:
             kept = known.get(place.words)
             if kept is None:
                 return None
-            at, decision = kept
-            if now - at >= self._kept_for(decision):
+            at, asked, decision = kept
+            if now - at >= self._kept_for(decision) or self._is_forgotten(place, asked):
                 known.pop(place.words, None)
                 if not known:
-                    self._drop(group)
+                    self._groups.pop(group, None)
                 return None
             try:
                 self._groups.move_to_end(group)
@@ -89,36 +89,31 @@ class Refusals:
         """Keeps a refusal, unless something was given back since it was asked. `asked` is the number of returns before that."""
         group = place.keys, place.item
         with self._lock:
-            if asked is not None and any(self._forgotten.get(key, self._others) > asked for key in place.keys):
+            asked = self.generation if asked is None else asked
+            if self._is_forgotten(place, asked):
                 return
             known = self._groups.pop(group, {})
-            known[place.words] = now, decision
+            known[place.words] = now, asked, decision
             if len(known) > QUESTIONS_PER_KEY:
                 del known[next(iter(known))]
             self._groups[group] = known
-            for key in place.keys:
-                self._of_key.setdefault(key, set()).add(group)
-            if len(self._groups) > self._most:
-                self._drop(next(iter(self._groups)))
+            with suppress(KeyError):  # a signal handler has dropped them all
+                if len(self._groups) > self._most:
+                    self._groups.popitem(last=False)
 
     def forget(self, key: bytes) -> None:
-        """Drops the refusals of a key, because something was given back."""
+        """Ends the refusals of a key, because something was given back."""
         with self._lock:
             self.generation += 1
+            self._forgotten.pop(key, None)
             self._forgotten[key] = self.generation
-            self._forgotten.move_to_end(key)
             if len(self._forgotten) > self._most:
-                self._others = self._forgotten.popitem(last=False)[1]
-            for group in list(self._of_key.get(key, ())):
-                self._drop(group)
+                oldest = self._forgotten.popitem(last=False)[1]
+                if oldest > self._others:  # a signal handler may have been here
+                    self._others = oldest
 
-    def _drop(self, group: Group) -> None:
-        self._groups.pop(group, None)
-        for key in group[0]:
-            groups = self._of_key.get(key, set())
-            groups.discard(group)
-            if not groups:
-                self._of_key.pop(key, None)
+    def _is_forgotten(self, place: Place, asked: int) -> bool:
+        return any(self._forgotten.get(key, self._others) > asked for key in place.keys)
 
     def _kept_for(self, decision: Decision) -> float:
         retry = decision.retry_after

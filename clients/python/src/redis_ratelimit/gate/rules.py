@@ -117,7 +117,7 @@ class Rule(Generic[Req]):
             check_duration("hold", self.hold, 1)
             decimal("spread", self.spread, 0, 1)
             flags(websocket=self.websocket)
-            if isinstance(self.policy, str):
+            if self.policy is not None and not callable(self.policy):
                 check_policy(self.policy)
             if not callable(self.limit) and self.limit is not None:
                 self._checked(self.limit)

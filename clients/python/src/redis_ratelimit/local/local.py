@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from threading import RLock
 from typing import TypeAlias
 
@@ -78,7 +79,7 @@ class AsyncLocal:
         self._patience = limiter.patience + limiter.timeout
         self.forked()
         after_fork(self)
-        limiter.core.counters.others.add(self)
+        limiter.core.counters.others[self] = None
         limiter.taken.add(self)
 
     def forked(self) -> None:
@@ -239,7 +240,8 @@ class AsyncLocals:
             if found is None:
                 found = AsyncLocal(self._limiter, key, limiter, rate, held, processes)
                 found = self._known.setdefault(asked, found)
-            self._known.move_to_end(asked)
+            with suppress(KeyError):  # a signal handler has evicted it
+                self._known.move_to_end(asked)
             if len(self._known) > MOST_KEYS:
                 self._known.popitem(last=False)[1].count()
         return found

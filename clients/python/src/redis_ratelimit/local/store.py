@@ -51,7 +51,7 @@ class Way(Enum):
     SHARE = "asks the insurance, since the server does not answer"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Batch:
     """What was granted by one fetch.
 
@@ -126,7 +126,7 @@ class Store:
 
     def forked(self) -> None:
         """Forgets everything: what was taken is the parent's."""
-        self._batches: deque[Batch] = deque()
+        self._batches: tuple[Batch, ...] = ()
         self._current = _NOTHING
         self._left = self._low = self.wanted = 0
         self._ends = inf
@@ -158,7 +158,8 @@ class Store:
             now: The time.
             waits: For how many fetches it has waited.
         """
-        self.forget(now)
+        if now >= self._ends:
+            self.forget(now)
         if cost > self._most:
             return self._ask()
         if not waits:
@@ -166,7 +167,7 @@ class Store:
             self._slot += cost
             self._demand += cost
         if cost <= self._left:
-            return self._spend(cost, now)
+            return self._spend(cost, now) or self._ask()
         if self._is_known(0, now):
             return self._without(now)
         rare = self._demand < RARE or waits >= MOST_WAITS or (waits and self._late)
@@ -185,8 +186,8 @@ class Store:
     def give_back(self, cost: int, decision: Decision, now: float) -> None:
         """Takes back what a decision of a batch has admitted. It is forgotten with that batch."""
         self.forget(now)
-        for batch in tuple(self._batches):
-            if batch.decision is decision:
+        for batch in self._batches:
+            if batch.decision is decision and batch in self._batches:  # a signal handler may have forgotten it
                 batch.left += cost
                 self._left += cost
         self._advance()
@@ -201,10 +202,9 @@ class Store:
         self._low = granted // 4
         ends = sent + self._hold
         shared = replace(decision, allowed=True, retry_after=0.0, granted=None, source="local")
-        self._batches.append(Batch(granted, ends, shared))
+        batch = Batch(granted, ends, shared)
         self._left += granted
-        self._advance()
-        self._ends = min(self._ends, ends)
+        self._batches += (batch,)
         self.forget(now)
         if granted < asked:
             self._refused(decision, now)
@@ -230,12 +230,14 @@ class Store:
 
     def forget(self, now: float) -> None:
         """Forgets what is over."""
-        while self._batches and now >= self._ends:
-            batch = self._batches.popleft()
-            self.forgotten += batch.left
-            self._left = self._left - batch.left if self._batches else 0
-            self._ends = self._batches[0].ends if self._batches else inf
-            self._advance()
+        for batch in self._batches:
+            if now >= batch.ends:
+                self.forgotten += batch.left
+                self._left -= batch.left
+                batch.left = 0
+        self._batches = tuple(batch for batch in self._batches if now < batch.ends)
+        self._ends = self._batches[0].ends if self._batches else inf
+        self._advance()
 
     def _is_known(self, cost: int, now: float) -> bool:
         """Whether a call that finds too little is answered all the same, with this cost more of demand."""
@@ -253,21 +255,26 @@ class Store:
 
     def _advance(self) -> None:
         """Finds the oldest batch of which something is left."""
-        self._current = next((batch for batch in tuple(self._batches) if batch.left), _NOTHING)
+        self._current = next((batch for batch in self._batches if batch.left), _NOTHING)
 
-    def _spend(self, cost: int, now: float) -> Decision:
-        """Takes a cost that is there, of the oldest batch first."""
-        self.allowed += 1
-        self._left -= cost
-        decision = self._current.decision
-        while cost >= self._current.left and self._current is not _NOTHING:
-            cost -= self._current.left
-            self._current.left = 0
+    def _spend(self, cost: int, now: float) -> Decision | None:
+        """Takes a cost that is there, of the oldest batch first. Returns None if a signal handler has taken all."""
+        batch = first = self._current
+        while cost >= batch.left and batch is not _NOTHING:
+            self._left -= batch.left
+            cost -= batch.left
+            batch.left = 0
             self._advance()
-        self._current.left -= cost
+            batch = self._current
+        if batch is not _NOTHING:
+            batch.left -= cost
+            self._left -= cost
+        elif first is _NOTHING:
+            return None
+        self.allowed += 1
         if self._left <= self._low and now >= self._next_fetch and self._demand >= RARE:
             self._fetch(now)
-        return decision
+        return first.decision
 
     def _fetch(self, now: float) -> None:
         """Says how much to fetch, unless a fetch is under way or was a short time ago."""
@@ -296,9 +303,11 @@ class Store:
         if self._slot_ends == -inf:
             self._slot_ends = now + SLOT
             return
-        gone = int((now - self._slot_ends) / SLOT) + 1
+        ends = self._slot_ends
+        gone = int((now - ends) / SLOT) + 1
         for _ in range(min(gone, SLOTS)):
-            self._slots.append(self._slot)
-            self._demand -= self._slots.popleft()
-            self._slot = 0
-        self._slot_ends += gone * SLOT
+            slot, self._slot = self._slot, 0
+            self._slots.append(slot)
+            oldest = self._slots.popleft()
+            self._demand -= oldest
+        self._slot_ends = ends + gone * SLOT

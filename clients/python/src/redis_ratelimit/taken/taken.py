@@ -14,7 +14,7 @@ from collections.abc import Callable
 from threading import RLock
 from types import TracebackType
 from typing import Protocol, Self
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from ..call.call import Call
 from ..decide.errors import Closed
@@ -93,7 +93,7 @@ class Taken:
     def forked(self) -> None:
         """Begins anew: what the parent has taken is the parent's to end, and the child has no other threads."""
         self._lock = RLock()
-        self._each: WeakSet[Endable] = WeakSet()
+        self._each: WeakKeyDictionary[Endable, None] = WeakKeyDictionary()
         self.runs: set[Run] = set()
         self.run_ended: Callable[[], object] = _nothing
 
@@ -105,20 +105,20 @@ class Taken:
         """Notes what `close` must end. Returns False if `close` has begun, and will not end it."""
         with self._lock:
             if not self.closed:
-                self._each.add(each)
+                self._each[each] = None
             return not self.closed
 
     def discard(self, each: Endable) -> None:
         """Notes that something is being ended."""
         with self._lock:
-            self._each.discard(each)
+            self._each.pop(each, None)
 
     def close(self) -> list[Ending]:
         """Refuses new calls, and ends those that are not waited for. Returns what ends everything that is taken."""
         with self._lock:
             self.closed = True
-            each, self._each = list(self._each), WeakSet()
-        endings = [ending for taken in each for ending in taken.closing()]
+            each, self._each = self._each.keyrefs(), WeakKeyDictionary()
+        endings = [ending for taken in each if (endable := taken()) is not None for ending in endable.closing()]
         for run in list(self.runs):
             run.close()
         return endings

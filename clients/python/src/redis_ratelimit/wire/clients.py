@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any, Protocol, TypeAlias
 
 import redis.asyncio as client
+from redis import Redis, RedisCluster, asyncio
 from redis.exceptions import AskError, ClusterDownError, ConnectionError, MovedError, TimeoutError, TryAgainError
 
 from ..call.call import Call
@@ -43,7 +44,9 @@ def wrong_client(redis: object) -> ConfigurationError:
     kind = redis if isinstance(redis, type) else type(redis)
     given = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
     expected = "a redis.asyncio.Redis or redis.asyncio.RedisCluster"
-    other = f": {'Async' * given.count('.asyncio.')}RateLimiter takes it" if given.endswith((".Redis", ".RedisCluster")) else ""
+    is_async = isinstance(redis, (asyncio.Redis, asyncio.RedisCluster))
+    is_client = is_async or isinstance(redis, (Redis, RedisCluster))
+    other = f": {'Async' if is_async else ''}RateLimiter takes it" if is_client else ""
     given = f"the class {given}" if kind is redis else f"{given}{other}"
     return ConfigurationError(f"the client must be {expected}, such as Redis.from_url(…), not {given}")
 
