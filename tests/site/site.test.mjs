@@ -1,6 +1,7 @@
 // The documentation site as tools/site built it, in a browser.
 import assert from "node:assert/strict";
-import { readdir, stat } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { readFile, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -131,6 +132,14 @@ test("the prompt, the reply and the comments of a session are told apart", async
         assert.equal(await colours("# limited: admitted"), await colours("127.0.0.1:6379>"));
         await tab.context().close();
     }
+});
+
+test("the search's file is named by what is in it, for the caches of browsers", async () => {
+    const [name, ...more] = (await readdir(site)).filter((name) => name.startsWith("elasticlunr-"));
+    assert.deepEqual(more, []);
+    const ours = await readFile(join(root, "docs/site/search.js"));
+    assert.deepEqual(await readFile(join(site, name)), ours);
+    assert.equal(name, `elasticlunr-${createHash("sha256").update(ours).digest("hex").slice(0, 8)}.min.js`);
 });
 
 // What readers look for, and the page that answers it.
