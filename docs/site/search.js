@@ -5,8 +5,8 @@
 window.elasticlunr = (() => {
     // Words that say nothing about what is looked for.
     const SILENT = new Set("a an and are be by can do does for how i if in is it my of on or the to versus vs what when which why with".split(" "));
-    // Words are looked for by how they begin.
-    const stemmer = (word) => (word.length > 4 ? word.replace(/(ies|s|ing)$/, "") : word);
+    // Words are looked for by how they begin: "limit" for "limiting", but "setting" and "string" are words as they stand.
+    const stemmer = (word) => word.replace(/(?<=\w{4})(ies|s)$|(?<=\w{5})ing$/, "");
     const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
     const occurrences = (text, pattern) => text.match(pattern)?.length ?? 0;

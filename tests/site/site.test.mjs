@@ -149,6 +149,8 @@ for (const [query, page] of [
     ["token bucket vs sliding window", "questions.html#token-bucket-vs-sliding-window-which-one"],
     ["rl.gcra", "docs/commands/rl.gcra.html#rlgcra"],
     ["countrefused", "docs/windows.html#countrefused"],
+    ["setting", "docs/operating.html#settings"],
+    ["string", "docs/commands/rl.policy.html#arguments"],
 ]) {
     test(`the search for "${query}" finds its page first`, async () => {
         const tab = await open(browser);
