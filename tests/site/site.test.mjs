@@ -134,6 +134,18 @@ test("the prompt, the reply and the comments of a session are told apart", async
     }
 });
 
+test("a pasted page is searched for by its first twelve words", async () => {
+    const tab = await open(browser);
+    await tab.goto(`${server.origin}/README.html`);
+    await tab.keyboard.press("/");
+    await tab.waitForFunction(() => window.search.index);
+    const found = (words) => tab.evaluate((query) => window.elasticlunr.Index.load(window.search.index).search(query), words.join(" "));
+    const words = ["bucket", ...Array(11).fill("token"), "lease", "window"];
+    assert.deepEqual(await found(words), await found(words.slice(0, 12)));
+    assert.notDeepEqual(await found(words), await found(words.slice(0, 11)));
+    await tab.context().close();
+});
+
 test("the search's file is named by what is in it, for the caches of browsers", async () => {
     const [name, ...more] = (await readdir(site)).filter((name) => name.startsWith("elasticlunr-"));
     assert.deepEqual(more, []);
