@@ -134,6 +134,30 @@ test("the prompt, the reply and the comments of a session are told apart", async
     }
 });
 
+test("the colours of code follow its language, and are not led astray", async () => {
+    const tab = await open(browser);
+    await tab.goto(`${server.origin}/README.html`);
+    const coloured = (language, text) =>
+        tab.evaluate(([language, text]) => {
+            const code = Object.assign(document.createElement("code"), { className: `language-${language}`, textContent: text });
+            window.hljs.highlightBlock(code);
+            return [...code.children].map((part) => [part.className.replace("hljs-", ""), part.textContent]).filter(([, text]) => text);
+        }, [language, text]);
+    for (const [language, text, expected] of [
+        ["redis-cli", "127.0.0.1:6379> GET a\r\n1\u2028 # one", [["comment", "127.0.0.1:6379> "], ["reply", "1\u2028"], ["comment", " # one"]]],
+        ["console", "$ docker run \\\n  image\nready", [["comment", "$ "], ["reply", "ready"]]],
+        ["python", "a // b\n# c", [["comment", "# c"]]],
+        ["sh", "run -- --flag # c", [["comment", "# c"]]],
+        ["lua", "f() -- c", [["comment", "-- c"]]],
+        ["js", "x.end(); limiter.local() // c", [["comment", "// c"]]],
+        ["js", "'a\\\nb'", [["string", "'a\\\nb'"]]],
+        ["constructor", "a", []],
+        // In runs of spaces, too, the time grows with the length only.
+        ["redis-cli", `a${" ".repeat(200_000)}b`, [["reply", `a${" ".repeat(200_000)}b`]]],
+    ]) assert.deepEqual(await coloured(language, text), expected, `${language}: ${text.slice(0, 50)}`);
+    await tab.context().close();
+});
+
 test("a pasted page is searched for by its first twelve words", async () => {
     const tab = await open(browser);
     await tab.goto(`${server.origin}/README.html`);
