@@ -93,6 +93,10 @@ test("on a phone a table fades out where it goes on", async () => {
     const table = tab.locator(".table-wrapper").first();
     const fades = (does) => until(async () => (await table.evaluate((wide) => getComputedStyle(wide).maskImage !== "none")) === does, `it fades: ${does}`);
     await fades(true);
+    await tab.emulateMedia({ media: "print" });
+    await fades(false);
+    await tab.emulateMedia({ media: "screen" });
+    await fades(true);
     await table.evaluate((wide) => { wide.scrollLeft = wide.scrollWidth; });
     await fades(false);
     await tab.context().close();
