@@ -254,6 +254,10 @@ for (const from of ["a server", "files"]) {
             await tab.getByRole("menuitem", { name: theme }).click();
             await until(async () => (await isDark()) === dark, `${theme} reaches the frame`);
         }
+        await tab.getByRole("menuitem", { name: "Navy" }).click();
+        await until(isDark, "Navy reaches the frame");
+        await frame.goto(frame.url());
+        await until(isDark, "Navy reaches the frame that is loaded again");
         assert.deepEqual(tab.faults, []);
         await tab.context().close();
     });
