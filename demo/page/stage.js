@@ -14,8 +14,14 @@ const replay = (() => {
     };
 })();
 
+// Where the engine does not run, the stage goes, because its controls would do nothing; the fault is shown for the trials.
 function takeReplay({ error, settings, duration, traffic, lanes: told, lesson }) {
-    if (!error) stage(settings, duration * 1000, traffic, told, lesson);
+    if (error) {
+        pause();
+        scene = null;
+    } else {
+        stage(settings, duration * 1000, traffic, told, lesson);
+    }
     by("stage").hidden = !scene;
     staged();
 }

@@ -5,8 +5,10 @@
 window.elasticlunr = (() => {
     // Words that say nothing about what is looked for.
     const SILENT = new Set("a an and are be by can do does for how i if in is it my of on or the to versus vs what when which why with".split(" "));
-    // Words are looked for by how they begin.
-    const stemmer = (word) => (word.length > 4 ? word.replace(/(ies|s|ing)$/, "") : word);
+    // Words are looked for by how they begin: "limit" for "limiting", but "setting" and "string" are words as they stand.
+    const stemmer = (word) => word.replace(/(?<=\w{4})(ies|s)$|(?<=\w{5})ing$/, "");
+    // Each word of a query costs a reading of all texts, and somebody may paste a page.
+    const MOST = 12;
     const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
     const occurrences = (text, pattern) => text.match(pattern)?.length ?? 0;
@@ -26,7 +28,7 @@ window.elasticlunr = (() => {
         function search(query) {
             const words = query.toLowerCase().split(/[\s,;?!"'`()]+/).filter(Boolean);
             const spoken = words.filter((word) => !SILENT.has(word));
-            const terms = (spoken.length ? spoken : words).map(stemmer).map(escaped);
+            const terms = (spoken.length ? spoken : words).slice(0, MOST).map(stemmer).map(escaped);
             const pattern = (text) => new RegExp(`(?<!\\w)${text}`, "gi");
             const ofWords = terms.map((term) => weights(pattern(term)));
             // Two words that stand side by side are more than both of them.

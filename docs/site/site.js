@@ -13,8 +13,9 @@ if (frame) {
         frame.contentWindow.postMessage({ ratelimit: "theme", dark, paper }, "*");
     };
     new MutationObserver(tellTheme).observe(book, { attributeFilter: ["class"] });
-    // The page answers with its height. Whichever of the two comes later begins.
+    // The page answers with its height. Whichever of the two comes later begins, and a page that is loaded again has no theme yet.
     tellTheme();
+    frame.addEventListener("load", tellTheme);
     window.addEventListener("message", ({ source, data }) => {
         if (source !== frame.contentWindow || data?.ratelimit !== "height" || !(data.pixels > 0)) return;
         if (!frame.style.height) tellTheme();

@@ -27,7 +27,10 @@
         const form = made("form", { className: "try" }, input, made("button", {}, "Send"), made("label", {}, "Time ", time), now, again, replies);
         const since = (when) => (when - start) / 1e6;
         const ask = async (calls) => (await engine())("attempts", { calls, start, at });
-        const fail = (fault) => replies.replaceChildren(made("li", { className: "wrong" }, `This browser cannot run it: ${fault}`));
+        const fail = (fault) => {
+            now.textContent = "";
+            replies.replaceChildren(made("li", { className: "wrong" }, `This browser cannot run it: ${fault}`));
+        };
         // An error is printed as redis-cli prints it, so it is not taken for a refusal, which is a reply.
         const kind = ({ error, elsewhere, refused }) => (error ? "wrong" : elsewhere ? "elsewhere" : refused ? "no" : "");
         const told = ({ said, error, elsewhere }) => (error ? `(error) ${error}` : elsewhere ?? said);

@@ -201,6 +201,10 @@ test("the first scene plays before the engine has arrived, and is the engine's",
 test("a browser that cannot run it is told", () =>
     visit({ first: () => { delete window.DecompressionStream; } }, async (tab) => {
         assert.match(await tab.getByRole("alert").innerText(), /This browser cannot run the page/);
+        // The first scene needs no engine; whatever else is asked of the stage does.
+        await tab.locator("#send").click();
+        await tab.waitForSelector("#stage", { state: "hidden" });
+        assert.ok(await tab.getByRole("alert").isVisible());
     }));
 
 test("charts are drawn as wide as their cards, also after the window changed", () =>

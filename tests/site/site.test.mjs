@@ -1,6 +1,7 @@
 // The documentation site as tools/site built it, in a browser.
 import assert from "node:assert/strict";
-import { readdir, stat } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { readFile, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -92,6 +93,10 @@ test("on a phone a table fades out where it goes on", async () => {
     const table = tab.locator(".table-wrapper").first();
     const fades = (does) => until(async () => (await table.evaluate((wide) => getComputedStyle(wide).maskImage !== "none")) === does, `it fades: ${does}`);
     await fades(true);
+    await tab.emulateMedia({ media: "print" });
+    await fades(false);
+    await tab.emulateMedia({ media: "screen" });
+    await fades(true);
     await table.evaluate((wide) => { wide.scrollLeft = wide.scrollWidth; });
     await fades(false);
     await tab.context().close();
@@ -133,6 +138,50 @@ test("the prompt, the reply and the comments of a session are told apart", async
     }
 });
 
+test("the colours of code follow its language, and are not led astray", async () => {
+    const tab = await open(browser);
+    await tab.goto(`${server.origin}/README.html`);
+    const coloured = (language, text) =>
+        tab.evaluate(([language, text]) => {
+            const code = Object.assign(document.createElement("code"), { className: `language-${language}`, textContent: text });
+            window.hljs.highlightBlock(code);
+            return [...code.children].map((part) => [part.className.replace("hljs-", ""), part.textContent]).filter(([, text]) => text);
+        }, [language, text]);
+    for (const [language, text, expected] of [
+        ["redis-cli", "127.0.0.1:6379> GET a\r\n1\u2028 # one", [["comment", "127.0.0.1:6379> "], ["reply", "1\u2028"], ["comment", " # one"]]],
+        ["console", "$ docker run \\\n  image\nready", [["comment", "$ "], ["reply", "ready"]]],
+        ["python", "a // b\n# c", [["comment", "# c"]]],
+        ["sh", "run -- --flag # c", [["comment", "# c"]]],
+        ["lua", "f() -- c", [["comment", "-- c"]]],
+        ["js", "x.end(); limiter.local() // c", [["comment", "// c"]]],
+        ["js", "'a\\\nb'", [["string", "'a\\\nb'"]]],
+        ["constructor", "a", []],
+        // In runs of spaces, too, the time grows with the length only.
+        ["redis-cli", `a${" ".repeat(200_000)}b`, [["reply", `a${" ".repeat(200_000)}b`]]],
+    ]) assert.deepEqual(await coloured(language, text), expected, `${language}: ${text.slice(0, 50)}`);
+    await tab.context().close();
+});
+
+test("a pasted page is searched for by its first twelve words", async () => {
+    const tab = await open(browser);
+    await tab.goto(`${server.origin}/README.html`);
+    await tab.keyboard.press("/");
+    await tab.waitForFunction(() => window.search.index);
+    const found = (words) => tab.evaluate((query) => window.elasticlunr.Index.load(window.search.index).search(query), words.join(" "));
+    const words = ["bucket", ...Array(11).fill("token"), "lease", "window"];
+    assert.deepEqual(await found(words), await found(words.slice(0, 12)));
+    assert.notDeepEqual(await found(words), await found(words.slice(0, 11)));
+    await tab.context().close();
+});
+
+test("the search's file is named by what is in it, for the caches of browsers", async () => {
+    const [name, ...more] = (await readdir(site)).filter((name) => name.startsWith("elasticlunr-"));
+    assert.deepEqual(more, []);
+    const ours = await readFile(join(root, "docs/site/search.js"));
+    assert.deepEqual(await readFile(join(site, name)), ours);
+    assert.equal(name, `elasticlunr-${createHash("sha256").update(ours).digest("hex").slice(0, 8)}.min.js`);
+});
+
 // What readers look for, and the page that answers it.
 for (const [query, page] of [
     ["unban", "questions.html#how-do-i-unban-or-unblock-a-user"],
@@ -140,6 +189,8 @@ for (const [query, page] of [
     ["token bucket vs sliding window", "questions.html#token-bucket-vs-sliding-window-which-one"],
     ["rl.gcra", "docs/commands/rl.gcra.html#rlgcra"],
     ["countrefused", "docs/windows.html#countrefused"],
+    ["setting", "docs/operating.html#settings"],
+    ["string", "docs/commands/rl.policy.html#arguments"],
 ]) {
     test(`the search for "${query}" finds its page first`, async () => {
         const tab = await open(browser);
@@ -203,6 +254,10 @@ for (const from of ["a server", "files"]) {
             await tab.getByRole("menuitem", { name: theme }).click();
             await until(async () => (await isDark()) === dark, `${theme} reaches the frame`);
         }
+        await tab.getByRole("menuitem", { name: "Navy" }).click();
+        await until(isDark, "Navy reaches the frame");
+        await frame.goto(frame.url());
+        await until(isDark, "Navy reaches the frame that is loaded again");
         assert.deepEqual(tab.faults, []);
         await tab.context().close();
     });

@@ -75,6 +75,16 @@ for (const from of ["a server", "files"]) {
     });
 }
 
+test("where the engine does not run, the reader is told so, and nothing is still loading", async () => {
+    const tab = await open(browser);
+    await tab.addInitScript(() => { delete window.DecompressionStream; });
+    await tab.goto(`${server.origin}/docs/commands/rl.gcra.html`);
+    await begin(tab);
+    assert.match(await last(tab, 1), /^This browser cannot run it: /);
+    assert.equal(await tab.locator(".try output").innerText(), "");
+    await tab.context().close();
+});
+
 test("time is that of the example, and goes as far as its longest limit", async () => {
     const tab = await open(browser);
     await tab.goto(`${server.origin}/docs/commands/rl.penalty.html`);

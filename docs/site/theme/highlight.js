@@ -3,19 +3,20 @@
 "use strict";
 
 window.hljs = (() => {
-    const CODE = new RegExp(
+    // By what its comments begin with: "//" divides in Python, and "--" ends the options in a shell.
+    const codeWith = (mark) => (text) => code(text, new RegExp(
         [
-            String.raw`(?<comment>(?<=^|\s)(?:#|//|--)(?: .*|$))`,
-            String.raw`(?<string>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\`[^\`]*\`)`,
-            String.raw`(?<keyword>\b(?:and|as|async|await|catch|class|const|def|do|elif|else|end|except|export|finally|for|from|function|if|import|in|lambda|let|local|new|not|of|or|raise|return|then|throw|try|while|with|yield)\b)`,
+            String.raw`(?<comment>(?<=^|\s)${mark}(?: .*|$))`,
+            String.raw`(?<string>"(?:\\[^]|[^"\\])*"|'(?:\\[^]|[^'\\])*'|\`[^\`]*\`)`,
+            String.raw`(?<keyword>(?<![.\w])(?:and|as|async|await|catch|class|const|def|do|elif|else|end|except|export|finally|for|from|function|if|import|in|lambda|let|local|new|not|of|or|raise|return|then|throw|try|while|with|yield)\b)`,
             String.raw`(?<number>\b\d[\w.]*|\b(?:None|True|False|null|nil|true|false)\b)`,
         ].join("|"),
         "gm",
-    );
+    ));
 
-    function code(text) {
+    function code(text, pattern) {
         let end = 0;
-        const parts = [...text.matchAll(CODE)].flatMap(({ 0: found, index, groups }) => {
+        const parts = [...text.matchAll(pattern)].flatMap(({ 0: found, index, groups }) => {
             const plain = text.slice(end, index);
             end = index + found.length;
             return [["", plain], [Object.keys(groups).find((name) => groups[name] !== undefined), found]];
@@ -25,17 +26,18 @@ window.hljs = (() => {
 
     // A call has its prompt in another colour; what is below it is the reply, with comments.
     function session(line) {
-        const [, prompt, command] = line.match(/^(127\.0\.0\.1:6379> |\$ )(.*\n?)$/) ?? [];
-        if (prompt) return [["comment", prompt], ["", command]];
-        const [, reply, comment] = line.match(/^(.*?)((?: +# .*)?\n?)$/);
-        return [[reply.startsWith("(error)") ? "error" : "reply", reply], ["comment", comment]];
+        const [prompt] = line.match(/^(?:127\.0\.0\.1:6379> |\$ )/) ?? [];
+        if (prompt) return [["comment", prompt], ["", line.slice(prompt.length)]];
+        const at = line.search(/(?<! ) +# /), end = at < 0 ? line.length : at;
+        return [[line.startsWith("(error)") ? "error" : "reply", line.slice(0, end)], ["comment", line.slice(end)]];
     }
 
     const change = (line) => [[{ "+": "addition", "-": "deletion" }[line[0]] ?? "", line]];
-    const byLine = (parts) => (text) => text.split(/(?<=\n)/).flatMap(parts);
-    const [sessions, changes] = [byLine(session), byLine(change)];
-    const LANGUAGES = { "redis-cli": sessions, replies: sessions, console: sessions, diff: changes };
-    for (const name of ["python", "js", "lua", "yaml", "conf", "sh"]) LANGUAGES[name] = code;
+    // A call goes on in the next line after a backslash.
+    const sessions = (text) => text.split(/(?<=(?<!\\)\n)/).flatMap(session);
+    const changes = (text) => text.split(/(?<=\n)/).flatMap(change);
+    const LANGUAGES = { __proto__: null, "redis-cli": sessions, replies: sessions, console: sessions, diff: changes, js: codeWith("//"), lua: codeWith("--") };
+    for (const name of ["python", "yaml", "conf", "sh"]) LANGUAGES[name] = codeWith("#");
 
     function highlightBlock(block) {
         const [, language] = block.className.match(/language-([\w-]+)/) ?? [];
