@@ -38,8 +38,8 @@ impl WrongCall<'_> {
     }
 }
 
-/// Checks the arguments of a command. The server parses those of the queues and of `RL.APPLY`, so a changed call of theirs counts as
-/// wrong, and is never proposed.
+/// Checks the arguments of a command. The server parses those of the queues and of `RL.APPLY`, so a changed call to one of them counts
+/// as wrong, and is never proposed.
 pub(crate) fn check(
     command: &Documentation,
     arguments: &mut Arguments<'_, '_>,

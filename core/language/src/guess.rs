@@ -17,13 +17,13 @@ use crate::docs;
 use crate::error::Error;
 use crate::help::Documentation;
 use crate::keys::Keys;
+use crate::meant::{MEANT, is_like_an_option};
 use crate::number::{DAY, Duration, SECOND, duration, integer};
 use crate::shown::nearest;
 #[cfg(feature = "zones")]
 use crate::shown::nearest_within;
 use crate::vocabulary::{
-    AT, BLOCK, COST, COUNT, FORCE, HOLD, HOLDERS, LAST, LEASE_ID, LIMIT, OF, PREVIOUS, RESET, SHADOW, TENANT,
-    TRIED_KEY, TZ, UNITS, option_names,
+    AT, COST, COUNT, HOLDERS, LAST, LEASE_ID, OF, PREVIOUS, RESET, TRIED_KEY, TZ, UNITS, option_names,
 };
 
 /// The most changes of a call that are tried.
@@ -37,29 +37,6 @@ const SHORTEST_ZONE: usize = 5;
 /// The shortest name of a city in which two letters may be wrong.
 #[cfg(feature = "zones")]
 const SHORTEST_CHANGED: usize = 8;
-
-/// Other words for options.
-const MEANT: [(&str, &str); 19] = [
-    ("QUANTITY", COST.name),
-    ("AMOUNT", COST.name),
-    ("TOKENS", COST.name),
-    ("UNITS", COST.name),
-    ("POINTS", COST.name),
-    ("HITS", COST.name),
-    ("N", COST.name),
-    ("WAIT", BLOCK.name),
-    ("TIMEOUT", BLOCK.name),
-    ("TIMEZONE", TZ.name),
-    ("ZONE", TZ.name),
-    ("NOW", AT.name),
-    ("TIME", AT.name),
-    ("TIMESTAMP", AT.name),
-    ("DRYRUN", SHADOW.name),
-    ("USER", TENANT.name),
-    ("FAIL", "DROP"),
-    ("ERROR", "DROP"),
-    ("SUCCESS", "OK"),
-];
 
 /// Other words for units of a calendar.
 const UNITS_MEANT: [(&str, &str); 8] = [
@@ -309,12 +286,6 @@ impl Changes<'_> {
 fn shown(command: &Documentation, words: &[String]) -> Option<String> {
     let shown = format!("{} {}", command.full_name(), words.join(" "));
     (shown.len() <= LONGEST_CALL).then_some(shown)
-}
-
-/// Whether a word may be meant as an option of a call with several limits.
-pub(crate) fn is_like_an_option(word: &[u8]) -> bool {
-    let options = [LIMIT, COST, FORCE, HOLD, BLOCK].map(|option| option.name);
-    MEANT.iter().any(|(other, _)| is(word, other)) || !nearest(word, options.into_iter()).is_empty()
 }
 
 /// A word that can be shown as it is.

@@ -25,6 +25,7 @@ pub mod help;
 mod holding;
 mod keys;
 mod limiters;
+mod meant;
 mod multi;
 mod named;
 mod number;

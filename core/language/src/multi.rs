@@ -18,7 +18,7 @@ use ratelimit_core::{
 use crate::arguments::{Arguments, Sections, is};
 use crate::catalog::{find, is_option, named};
 use crate::error::Error;
-use crate::guess::is_like_an_option;
+use crate::meant::is_like_an_option;
 use crate::number::integer;
 use crate::request::{Purpose, Request, option_of};
 use crate::shown::shown;

@@ -78,7 +78,11 @@ pub fn wrong_files() -> Vec<(Vec<u8>, usize, String)> {
         (b"'my api' LIMIT GCRA 9 10 1s", 1, &cut),
         (b"api LIMIT UNIFORM 1s\nd\xe9j\xe0 LIMIT UNIFORM 1s", 2, &bytes),
         (&[0; 10_000], 1, &zeros),
-        (b"LIMIT GCRA 9 10 1s", 1, "syntax error near 'GCRA': a limit begins with LIMIT"),
+        (
+            b"LIMIT GCRA 9 10 1s",
+            1,
+            "name is missing: RL.POLICY SET name [options] LIMIT limiter parameter [parameter ...] [options] [LIMIT ...]",
+        ),
         (b"api LIMIT GCRA 9 10 60", 1, "period needs a unit: 60ms, 60s or 60m (LIMIT 1)"),
         (b"api LIMIT GCRA 9 10 1s\rother LIMIT UNIFORM 1s", 1, "syntax error near 'other' (LIMIT 1)"),
         (
