@@ -353,7 +353,7 @@ mod tests {
         assert!(Leases::decode(&mut Reader::new(&expired)).is_none());
         encode_lease(&mut bytes, b"b", at(11), 1);
         assert!(Leases::decode(&mut Reader::new(&bytes)).is_some());
-        // So many that the table has trees.
+        // A table of a hundred leases has trees, which compare ids in another way.
         for (last, is_read) in [(99, true), (0, false)] {
             let mut many = Vec::new();
             put(&mut many, 9);
