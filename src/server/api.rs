@@ -121,7 +121,6 @@ needed! {
     RedisModule_SetCommandInfo
     RedisModule_SetDisconnectCallback
     RedisModule_SetModuleOptions
-    RedisModule_SignalModifiedKey
     RedisModule_StopTimer
     RedisModule_StringPtrLen
     RedisModule_UnblockClient

@@ -1,38 +1,22 @@
 //! Loads the module: checks the server, then registers the type, the settings and the commands.
 
-use std::ffi::c_uint;
 use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use redis_module::logging::log_warning;
-use redis_module::raw::{
-    REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED, REDISMODULE_OPTIONS_HANDLE_IO_ERRORS,
-    REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD, RedisModule_AddACLCategory, register_info_function,
-};
+use redis_module::raw::{RedisModule_AddACLCategory, register_info_function};
 use redis_module::{Context, RedisString, Status};
 
 use super::ask::fields_are;
 use super::info::info_outside_crashes;
 use super::version::{self, BUILD, VERSION};
-use super::{NODE, events, settings};
+use super::{NODE, events, options, settings};
 use crate::policy_file;
 use crate::server::api::{OK, api, missing};
 use crate::server::entry::register::{Entry, register};
 use crate::server::guard::guarded;
 use crate::server::store::native_type;
 use crate::server::waiting;
-
-/// Valkey 9 may move the module's keys by atomic slot migration, which uses the AOF rewrite. Redis ignores this option.
-const HANDLE_ATOMIC_SLOT_MIGRATION: c_uint = 1 << 5;
-/// With this, Valkey 9 does not look up each effect's command by its name, which is a third of what an effect costs. The same bit may
-/// come to mean something else on Redis.
-const SKIP_COMMAND_VALIDATION: c_uint = 1 << 4;
-
-/// Each call of `RedisModule_SetModuleOptions` overwrites the options of the call before, so all are set at once.
-const OPTIONS: c_uint = REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
-    | REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD
-    | REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
-    | HANDLE_ATOMIC_SLOT_MIGRATION;
 
 /// Whether this library is loaded already.
 static IS_LOADED: AtomicBool = AtomicBool::new(false);
@@ -77,11 +61,9 @@ fn try_load(
     std::panic::set_hook(Box::new(log_panic));
     let ctx = context.get_raw();
     // SAFETY: `ctx` is the context of the load.
-    unsafe {
-        let is_valkey = fields_are(ctx, c"server", &[c"server_name"], c"valkey");
-        let options = if is_valkey { OPTIONS | SKIP_COMMAND_VALIDATION } else { OPTIONS };
-        api!(RedisModule_SetModuleOptions(ctx, options.cast_signed()));
-    }
+    let is_valkey = unsafe { fields_are(ctx, c"server", &[c"server_name"], c"valkey") };
+    // SAFETY: as above.
+    unsafe { options::set(ctx, is_valkey) };
     if !settings::load(context) {
         return Err("the server refused the setting that its log names before this line".into());
     }

@@ -1,6 +1,6 @@
 //! This server, whatever the call. What the engine knows of it is [`NODE`].
 //!
-//! - `load.rs` loads the module; `settings.rs` has the settings `ratelimit.*`.
+//! - `load.rs` loads the module with `options.rs`, what it asks of the server; `settings.rs` has the settings `ratelimit.*`.
 //! - `copies.rs` knows whether a replica, a backlog or an AOF may exist that receives effects.
 //! - `policies.rs` brings policies to copies, and from the data and the file. `replay.rs` runs `RL.POLICY TRY`.
 //! - `events.rs` passes the server's events on to these two and to callers that wait. `ask.rs` asks the server.
@@ -15,6 +15,7 @@ pub mod events;
 pub mod info;
 pub mod load;
 pub mod memory;
+pub mod options;
 pub mod policies;
 pub mod replay;
 pub mod settings;

@@ -1,5 +1,6 @@
 //! The server's handle of an open key, of any type.
 
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
@@ -12,6 +13,7 @@ use redis_module::raw::{KeyType, REDISMODULE_READ, REDISMODULE_WRITE, RedisModul
 use super::native_type::of_module;
 use crate::server::api::api;
 use crate::server::entry::call::Call;
+use crate::server::node::options;
 use crate::server::waiting::{by_this_module, mark, somebody_waits};
 use ratelimit_value::Value;
 
@@ -60,6 +62,7 @@ pub struct Handle<'c, 'a> {
     name: *mut RedisModuleString,
     /// Null if the key is missing and was opened for reading.
     key: *mut RedisModuleKey,
+    has_changed: Cell<bool>,
 }
 
 impl<'c, 'a> Handle<'c, 'a> {
@@ -89,7 +92,7 @@ impl<'c, 'a> Handle<'c, 'a> {
         // SAFETY: context and name are those of the running command.
         let key = unsafe { api!(RedisModule_OpenKey(call.ctx, name, mode.cast_signed())) };
         call.open.set(call.open.get() + 1);
-        Ok(Handle { call, name, key })
+        Ok(Handle { call, name, key, has_changed: Cell::new(false) })
     }
 
     /// Returns the module's value of the key; `None` if the key is missing.
@@ -148,10 +151,9 @@ impl<'c, 'a> Handle<'c, 'a> {
         by_this_module(|| unsafe { api!(RedisModule_UnlinkKey(self.key)) });
     }
 
-    /// Signals the change to clients that watch or track the key.
+    /// Lets closing the key signal the change to clients that watch or track it.
     pub fn signal(&self) {
-        // SAFETY: context and name are those of the running command.
-        unsafe { api!(RedisModule_SignalModifiedKey(self.call.ctx, self.name)) };
+        self.has_changed.set(true);
     }
 
     /// Leaks the handle instead of closing it. Closing reads the type of the key's value, which may have been freed.
@@ -183,7 +185,13 @@ impl Drop for Handle<'_, '_> {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: `open` opened the handle, and nothing uses it afterwards. The server accepts null.
-        unsafe { api!(RedisModule_CloseKey(self.key)) };
+        let close = || unsafe { api!(RedisModule_CloseKey(self.key)) };
+        if self.has_changed.get() {
+            // SAFETY: the context is that of the running command.
+            unsafe { options::signal_what_closes(self.call.ctx, close) };
+        } else {
+            close();
+        }
         self.call.open.set(self.call.open.get() - 1);
     }
 }
