@@ -1,10 +1,11 @@
 //! Loads the module: checks the server, then registers the type, the settings and the commands.
 
+use std::ffi::CStr;
 use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use redis_module::logging::log_warning;
-use redis_module::raw::{RedisModule_AddACLCategory, register_info_function};
+use redis_module::logging::{log_notice, log_warning};
+use redis_module::raw::{RedisModule_AddACLCategory, RedisModuleCtx, register_info_function};
 use redis_module::{Context, RedisString, Status};
 
 use super::ask::fields_are;
@@ -67,6 +68,10 @@ fn try_load(
     if !settings::load(context) {
         return Err("the server refused the setting that its log names before this line".into());
     }
+    if is_valkey {
+        // SAFETY: `ctx` is the context of the load.
+        unsafe { forget_unknown_settings(ctx) };
+    }
     // SAFETY: `ctx` is the context of the load.
     unsafe { native_type::create(ctx, settings::policies_in_rdb()) }?;
     if let Some(warning) = policy_file::load_at_start(&settings::policy_file(), NODE.settings.bounds())? {
@@ -90,6 +95,34 @@ fn try_load(
     }
     commands().try_for_each(|command| register_or_leave_out(context, command, own_category))
 }
+
+/// Lets Valkey forget the settings of `MODULE LOADEX … CONFIG` that the module does not have.
+///
+/// After the load, Valkey wants to unload a module that left such settings. That fails for one with a data type, and Valkey ends
+/// itself when it writes down why (its issue 4630; 9.1.2 does). It forgets them without that after a `MODULE LOADEX` with a wrong
+/// syntax. While it starts, when nobody is connected, it has settings of modules that are loaded later, which it must keep.
+///
+/// # Safety
+///
+/// `ctx` is the context of the load.
+unsafe fn forget_unknown_settings(ctx: *mut RedisModuleCtx) {
+    // SAFETY: the caller keeps the contract. The format `ccc` takes three C strings.
+    unsafe {
+        if fields_are(ctx, c"clients", &[c"connected_clients"], c"0") {
+            return;
+        }
+        log_notice(IGNORED);
+        let (command, format) = (c"MODULE".as_ptr(), c"ccc".as_ptr());
+        let [loadex, path, config] = [c"LOADEX", c"-", c"CONFIG"].map(CStr::as_ptr);
+        let reply = api!(RedisModule_Call(ctx, command, format, loadex, path, config));
+        if !reply.is_null() {
+            api!(RedisModule_FreeCallReply(reply));
+        }
+    }
+}
+
+const IGNORED: &str =
+    "ratelimit: settings of MODULE LOADEX that do not exist are ignored: see CONFIG GET ratelimit.*";
 
 /// Registers a command. If its prefix is not the module's own, its name may be taken.
 fn register_or_leave_out(context: &Context, command: &Entry, own_category: bool) -> Result<(), String> {

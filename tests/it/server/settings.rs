@@ -53,6 +53,27 @@ fn a_setting_that_may_not_be_is_refused_with_the_module() {
     }
 }
 
+/// Valkey would end (its issue 4630). Redis 7.0 replies an error and keeps the module, and Redis 8 unloads it.
+#[test]
+fn a_server_survives_settings_of_loadex_that_do_not_exist() {
+    let module = module();
+    let told = "ratelimit: settings of MODULE LOADEX that do not exist are ignored";
+    for unknown in ["ratelimit.max-lease", "nothing"] {
+        let server = Server::start_with(None, &["--enable-module-command", "yes"]);
+        let con = &mut server.connection();
+        let words = ["MODULE", "LOADEX", module.to_str().unwrap(), "CONFIG", "ratelimit.top", "5"];
+        let loaded = call(con, &[&words[..], &["CONFIG", unknown, "5"]].concat()).is_ok();
+        assert_eq!(text(con, "PING"), "PONG");
+        let is_valkey = info(con, "server", "server_name").as_deref() == Some("valkey");
+        assert_eq!((loaded, server.log().contains(told)), (is_valkey, is_valkey), "{}", server.log());
+        if is_valkey {
+            assert_eq!(text(con, "CONFIG GET ratelimit.top"), "[ratelimit.top, 5]");
+        }
+    }
+    // While it starts, a server has settings of modules that are loaded later.
+    assert!(!Server::start(&["--ratelimit.top", "5"]).log().contains(told));
+}
+
 /// As the suite of Redis does, with the settings of all modules.
 #[test]
 fn each_setting_can_be_set_to_its_own_value() {
