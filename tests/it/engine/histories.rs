@@ -9,7 +9,7 @@ use redis::Connection;
 use super::{Replied, as_read, on_memory, on_server, restored};
 use crate::support::dice::Dice;
 use crate::support::wall_clock::WallClock;
-use crate::support::{T0, dump_bytes, refused, shortest, text};
+use crate::support::{T0, dump_bytes, refused, shortest, skipped, text};
 
 const CALLS: &str = include_str!("calls.txt");
 const KEYS: [&str; 4] = ["ann", "bob", "team", "pool"];
@@ -60,7 +60,9 @@ impl Both {
         let (hunger, top) = (HUNGER.to_string(), TOP.to_string());
         let settings = ["--ratelimit.hunger", &hunger, "--ratelimit.top", &top, "--rdbcompression", "no"];
         let server = WallClock::start(0, &settings);
-        let con = server.server.connection();
+        let mut con = server.server.connection();
+        // Expired keys are left to the calls that meet them. Redis 8.6 removes a key in its last instant by itself.
+        text(&mut con, "DEBUG SET-ACTIVE-EXPIRE 0");
         Both { memory: Memory::new(0), server, con }
     }
 
@@ -107,6 +109,9 @@ impl Both {
 #[test]
 fn memory_answers_every_command_as_a_server_does() {
     let mut both = Both::start();
+    if !both.server.stands_still() {
+        return skipped(&mut both.con, "clock that stands still between two looks");
+    }
     let mut dice = Dice::new(11);
     let kinds = kinds();
     let mut counts = vec![[0, 0]; kinds.len()];

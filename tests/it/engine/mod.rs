@@ -18,13 +18,18 @@ fn on_memory(memory: &Memory, line: &str) -> Called {
 }
 
 fn on_server(con: &mut Connection, line: &str) -> Replied {
-    call(con, &line.split(' ').collect::<Vec<_>>()).map_err(|error| error_line(&error))
+    call(con, &line.split(' ').collect::<Vec<_>>()).map_err(|error| without_arguments(&error_line(&error)))
+}
+
+/// Redis 7 says that a command that does not exist begins with its arguments, also if there are none.
+fn without_arguments(error: &str) -> String {
+    error.strip_suffix(", with args beginning with: ").unwrap_or(error).into()
 }
 
 /// A reply of memory, as a client of a server reads it.
 pub fn as_read(reply: &Reply) -> Replied {
     match Element::from(reply) {
-        Element::Error(error) => Err(error.to_string()),
+        Element::Error(error) => Err(without_arguments(&error.to_string())),
         element => Ok(value(element)),
     }
 }

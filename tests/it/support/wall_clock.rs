@@ -33,6 +33,13 @@ impl WallClock {
         self.write(&format!("={at}"), |seconds| seconds == at.cast_signed());
     }
 
+    /// Whether a stopped clock stands still. Valkey 9.1 adds what its monotonic clock says since it looked.
+    pub fn stands_still(&self) -> bool {
+        self.stop(1_700_000_000);
+        let con = &mut self.server.connection();
+        (0..100).all(|_| text(con, "TIME") == "[1700000000, 0]")
+    }
+
     fn write(&self, ahead: &str, is_set: impl Fn(i64) -> bool) {
         let file = self.server.dir().join("ahead");
         let new = file.with_extension("new");
