@@ -24,8 +24,9 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Audience<'_> {
-    /// The server's arguments.
+    /// The server's arguments. `IO_THREADS=2` in the environment is a setting of each measured server.
     pub fn args(self) -> Vec<String> {
+        let threads = std::env::var("IO_THREADS").unwrap_or_else(|_| "1".into());
         let args: &[&str] = match self {
             Audience::Nobody => &[],
             Audience::Backlog(dir) => &["--dir", &dir.to_string_lossy()],
@@ -33,7 +34,7 @@ impl Audience<'_> {
                 &["--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0"]
             }
         };
-        args.iter().map(ToString::to_string).collect()
+        ["--io-threads", &threads].iter().chain(args).map(ToString::to_string).collect()
     }
 
     /// A server with this audience, and its replica.

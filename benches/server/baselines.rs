@@ -21,6 +21,7 @@ pub const SERVER: &[Row] = &[
         ..PLAIN
     },
     INCR,
+    Row { name: "INCR, one hot key", call: "INCR key", ..PLAIN },
     SET_PX,
     // The server's own share of a call of five words: what ours cost above that is ours.
     Row {

@@ -59,6 +59,11 @@ pub struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
+    /// The call, with the script's digest.
+    pub fn call(&self) -> &str {
+        &self.call
+    }
+
     /// Makes so many calls on that server, or one that has loaded its keys; returns as [`put`] does.
     pub fn put(&self, server: &Server, calls: u32) -> Result<f64> {
         let mut con = server.connection();

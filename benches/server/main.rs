@@ -6,6 +6,7 @@
 //! cargo bench -p ratelimit-benches --bench server -- profile [words]
 //! cargo bench -p ratelimit-benches --bench server -- cpu [--rounds=5] [--seconds=8] [words]
 //! cargo bench -p ratelimit-benches --bench server -- capacity [words]
+//! cargo bench -p ratelimit-benches --bench server -- tails [--rate=20000] [--rounds=5] [--seconds=5] [words]
 //! cargo bench -p ratelimit-benches --bench server -- growth [--most=10000000] [keys] [log] [leases] [limits]
 //! cargo bench -p ratelimit-benches --bench server -- waiting [--clients=1000] [--seconds=10]
 //! cargo bench -p ratelimit-benches --bench server -- fairness [--seconds=20]
@@ -36,6 +37,7 @@ mod plot;
 mod profile;
 mod row;
 mod rows;
+mod tails;
 mod traffic;
 mod waiting;
 
@@ -61,6 +63,12 @@ fn main() -> ExitCode {
                 + memory::run(&Selection(names))
         }
         Some((mode, names)) if mode == "capacity" => capacity::run(&Selection(names)),
+        Some((mode, names)) if mode == "tails" => {
+            let option = |option, otherwise| number(&options, option).unwrap_or(otherwise).max(1);
+            let [rounds, rate, seconds] =
+                [option("--rounds=", 5), option("--rate=", 20_000), option("--seconds=", 5)];
+            tails::run(rounds as usize, rate, seconds, &Selection(names))
+        }
         Some((mode, names)) if mode == "growth" => {
             keys::run(number(&options, "--most=").unwrap_or(10_000_000), &Selection(names))
                 + growth::run(&Selection(names))
@@ -80,7 +88,7 @@ fn main() -> ExitCode {
         }
         _ => {
             eprintln!(
-                "usage: cargo bench -p ratelimit-benches --bench server -- instructions|profile|cpu|capacity|growth|longest|waiting|fairness [--runs=1] [--rounds=5] [--most=10000000] [--most-us=1000] [--seed=1] [--clients=1000] [--seconds=120, of cpu 8, of waiting 10, of fairness 20] [words of the rows]"
+                "usage: cargo bench -p ratelimit-benches --bench server -- instructions|profile|cpu|capacity|tails|growth|longest|waiting|fairness [--runs=1] [--rounds=5] [--rate=20000] [--most=10000000] [--most-us=1000] [--seed=1] [--clients=1000] [--seconds=120, of cpu 8, of tails 5, of waiting 10, of fairness 20] [words of the rows]"
             );
             return ExitCode::SUCCESS;
         }

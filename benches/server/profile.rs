@@ -11,6 +11,7 @@ use super::load::{PIPELINE, Size, put};
 use super::row::Row;
 use super::rows;
 use super::{Result, Selection, grouped};
+use ratelimit_testing::fresh_dir;
 
 const CALLS: u32 = 60_032;
 /// Functions that take fewer instructions per call are not told.
@@ -39,13 +40,15 @@ pub fn run(selection: &Selection<'_>) -> usize {
 }
 
 fn account(row: &Row) -> Result<Vec<(u64, String)>> {
-    let out = std::env::temp_dir().join(format!("ratelimit-profile-{}", std::process::id()));
-    let mut server = under_callgrind(&out.to_string_lossy(), &args(row)?, Audience::Nobody)?;
+    let folder = fresh_dir();
+    let mut server = under_callgrind(&folder.join("out").to_string_lossy(), &args(row)?, Audience::Nobody)?;
     put(&server, row, Size { connections: 10, pipeline: PIPELINE, keys: 1000, calls: CALLS, most: CALLS })?;
     server.stop();
-    let told =
-        Command::new("callgrind_annotate").args(["--inclusive=yes", "--threshold=99"]).arg(&out).output();
-    let _ = std::fs::remove_file(&out);
+    let told = Command::new("callgrind_annotate")
+        .args(["--inclusive=yes", "--threshold=99"])
+        .arg(folder.join("out-01"))
+        .output();
+    let _ = std::fs::remove_dir_all(&folder);
     let told = String::from_utf8_lossy(&told?.stdout).into_owned();
     // "1,234,567 (12.3%)  file:function [object]"
     let line = |line: &str| {

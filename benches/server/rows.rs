@@ -70,6 +70,7 @@ const LIMITERS: &[Row] = &[
         elsewhere: "C GCRA 10,410; redis-cell 23,112; Lua 40,276",
         ..ADMITTED
     },
+    Row { name: "RL.GCRA admitted, one hot key", call: "RL.GCRA key 1000000 1000000 1s", ..ADMITTED },
     Row {
         name: "RL.GCRA refused",
         call: "RL.GCRA key:# 0 1 1h",
