@@ -5,13 +5,17 @@ use std::error::Error;
 
 pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The rows that were asked for, by words of their names; all if there are none.
+/// The rows that were asked for, by parts of their names, or by `=` and a whole name; all if there are none.
 pub struct Selection<'a>(pub &'a [String]);
 
 impl Selection<'_> {
     pub fn has(&self, name: &str) -> bool {
         let name = name.to_lowercase();
-        self.0.is_empty() || self.0.iter().any(|word| name.contains(&word.to_lowercase()))
+        let is_meant = |word: &String| match word.to_lowercase().strip_prefix('=') {
+            Some(whole) => name == whole,
+            None => name.contains(&word.to_lowercase()),
+        };
+        self.0.is_empty() || self.0.iter().any(is_meant)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The options by which the module tells the server how it treats it.
+//! The options of the module: what the server does for it, and what it leaves out.
 
 use std::ffi::c_uint;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
