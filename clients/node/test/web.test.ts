@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { getRequestListener } from '@hono/node-server'
@@ -24,6 +24,7 @@ import { listening, until, type App, type Server } from './servers.js'
 interface View {
   path: string
   header(name: string): unknown
+  socket: Socket
 }
 
 /** The rules of a framework, made of those of the tests. */
@@ -31,26 +32,29 @@ function rulesFor<R>(rules: Rule<View>[], view: (request: R) => View): Rule<R>[]
   return rules.map(({ key, ...rule }) => ({ ...rule, key: (request: R) => key(view(request)) }) as Rule<R>)
 }
 
-/** Applications whose every route answers `ok`. */
-const APPLICATIONS: Record<string, (limiter: RateLimiter, rules: Rule<View>[]) => Promise<App>> = {
-  async Express(limiter, rules) {
+/** Applications whose every route answers `ok`. `told` gets the errors. */
+const APPLICATIONS: Record<string, (limiter: RateLimiter, rules: Rule<View>[], told: unknown[]) => Promise<App>> = {
+  async Express(limiter, rules, told) {
     const app = express().set('env', 'test')
-    app.use(expressLimit({ limiter, rules: rulesFor(rules, (req: Request) => ({ path: req.path, header: (name) => req.get(name) })) }))
+    app.use(expressLimit({ limiter, rules: rulesFor(rules, (req: Request) => ({ path: req.path, header: (name) => req.get(name), socket: req.socket })) }))
     await limiter.ready()
     app.use((_req, res) => void res.end('ok'))
+    app.use(((error, _req, res, _next) => (told.push(error), res.status(500).end())) as ErrorRequestHandler)
     return listening(createServer(app))
   },
-  async Fastify(limiter, rules) {
+  async Fastify(limiter, rules, told) {
     const app = fastify({ forceCloseConnections: true })
-    const view = (request: FastifyRequest) => ({ path: request.url, header: (name: string) => request.headers[name] })
+    app.setErrorHandler((error, _request, reply) => (told.push(error), reply.code(500).send('failed')))
+    const view = (request: FastifyRequest) => ({ path: request.url, header: (name: string) => request.headers[name], socket: request.socket })
     await app.register(fastifyLimit, { limiter, rules: rulesFor(rules, view) })
     app.get('/*', async () => 'ok')
     return { url: await app.listen({ port: 0, host: '127.0.0.1' }), close: () => app.close() }
   },
-  async Hono(limiter, rules) {
+  async Hono(limiter, rules, told) {
     const app = new Hono()
-    app.onError((_, c) => c.text('failed', 500))
-    app.use(honoLimit({ limiter, rules: rulesFor(rules, (c: Context) => ({ path: c.req.path, header: (name) => c.req.header(name) })) }))
+    app.onError((error, c) => (told.push(error), c.text('failed', 500)))
+    const view = (c: Context) => ({ path: c.req.path, header: (name: string) => c.req.header(name), socket: c.env.incoming.socket })
+    app.use(honoLimit({ limiter, rules: rulesFor(rules, view) }))
     await limiter.ready()
     app.get('*', (c) => c.text('ok'))
     return listening(createServer(getRequestListener(app.fetch)))
@@ -74,10 +78,11 @@ for (const [framework, make] of Object.entries(APPLICATIONS)) {
   onServer(`${framework}: the middleware`, (server) => {
     async function started(t: TestContext, rules: Rule<View>[], options?: RateLimiterOptions) {
       const limiter = limiterOf(t, server, options)
-      const app = await make(limiter, rules)
+      const told: unknown[] = []
+      const app = await make(limiter, rules, told)
       t.after(() => app.close())
       const ask = async (path = '/', user = 'ann') => (await fetch(app.url + path, { headers: { 'x-api-key': user } })).status
-      return { ask, port: Number(new URL(app.url).port), prefix: limiter.connected.prefix }
+      return { ask, told, port: Number(new URL(app.url).port), prefix: limiter.connected.prefix }
     }
 
     test('a client that hangs up while the rules are asked, or in a queue, gives back once what they take', async (t) => {
@@ -112,6 +117,21 @@ for (const [framework, make] of Object.entries(APPLICATIONS)) {
       await until(isReleased, 'a release of what waits for its turn')
       await pause(200)
       assert.deepEqual(await Promise.all(['multi', 'release', 'multisettle'].map(calls)), ['2', '2', '1'])
+    })
+
+    test('a client that has gone before a rule asks for its address is no error', async (t) => {
+      let go: (() => void) | undefined
+      const key = async ({ path, socket }: View) => {
+        if (path === '/gone') await new Promise<void>((resolve) => (go = resolve))
+        return clientAddress({ socket })
+      }
+      const { ask, told, port } = await started(t, [{ ...minute, key }])
+      const socket = connect(port, '127.0.0.1')
+      socket.write('GET /gone HTTP/1.1\r\nHost: x\r\n\r\n')
+      await until(() => go !== undefined, 'a request')
+      await once(socket.resetAndDestroy(), 'close')
+      go!()
+      assert.deepEqual([await ask(), told], [200, []])
     })
 
     test('a wrong rule is an exception at the start, which names it', async (t) => {

@@ -2,16 +2,17 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server as HttpServer } from 'node:http'
+import { createServer, ServerResponse, type IncomingMessage, type Server as HttpServer } from 'node:http'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import websocket from '@fastify/websocket'
 import { createAdaptorServer, upgradeWebSocket } from '@hono/node-server'
+import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
 import { clientAddress, Concurrent, RateLimiter } from 'redis-ratelimit'
-import { upgrade } from 'redis-ratelimit/express'
+import { ratelimit as expressLimit, upgrade } from 'redis-ratelimit/express'
 import { ratelimit as fastifyLimit } from 'redis-ratelimit/fastify'
 import { ratelimit as honoLimit } from 'redis-ratelimit/hono'
 import { WebSocket, WebSocketServer } from 'ws'
@@ -87,10 +88,34 @@ onServer('handshakes of WebSockets', (server) => {
     })
   }
 
-  test('that fail are told to the application, and the client gets a 500', async (t) => {
+  test('of express-ws hold their lease until the socket closes, and one that is refused is closed', { timeout: 60_000 }, async (t) => {
+    const { limiter } = await limiterOn(t, KINDS[0]!, server.port, { prefix: 'express-ws:', timeoutMs: 3000 })
+    const app = express().use(expressLimit({ limiter, rules: RULES }))
+    app.use((req) => (req as unknown as { ws: WebSocket }).ws.send('hello'))
+    const http = createServer()
+    // As the package does it.
+    new WebSocketServer({ server: http }).on('connection', (ws, req) => {
+      const res = new ServerResponse(req)
+      res.writeHead = () => (ws.close(), res)
+      app(Object.assign(req, { ws }) as never, res as never)
+    })
+    const { url, close } = await listening(http)
+    t.after(close)
+    const free = async () => (await limiter.peek('sockets:127.0.0.1', new Concurrent(2, '1m', { id: 'nobody' }), { cost: 0 })).remaining
+    const sockets = [new WebSocket(url), new WebSocket(url)]
+    await Promise.all(sockets.map((socket) => once(socket, 'message')))
+    assert.equal(await free(), 0)
+    await once(new WebSocket(url), 'close')
+    for (const socket of sockets) socket.close()
+    await until(async () => (await free()) === 2, 'a release')
+    assert.equal((await limiter.peek('pages:127.0.0.1', '1/h', { cost: 0 })).remaining, 1)
+  })
+
+  test('that fail are told to the application, and the client gets a 500', { timeout: 60_000 }, async (t) => {
     const { limiter, lines } = await limiterOn(t, KINDS[0]!, server.port, { prefix: 'wrong:', timeoutMs: 3000 })
     const told: unknown[] = []
-    const key = ({ url }: IncomingMessage) => (url === '/wrong' ? '' : 'ann')
+    let asked = 0
+    const key = (request: IncomingMessage) => ((asked += 1), request.url === '/wrong' ? '' : clientAddress(request))
     const failing = () => Promise.reject(new Error('no room'))
     const http = createServer().on('upgrade', upgrade({ limiter, rules: [{ name: 'sockets', key, limit: '9/h' }], onError: (error) => told.push(String(error)) }, failing))
     const app = await listening(http)
@@ -102,6 +127,10 @@ onServer('handshakes of WebSockets', (server) => {
     }
     assert.match(await failed('/wrong'), /500/)
     assert.match(await failed('/'), /hang up/)
+    // One of a client that has gone has no address, and nobody to tell.
+    const hasty = connect(Number(new URL(app.url).port), '127.0.0.1')
+    hasty.write(handshake('/'), () => hasty.resetAndDestroy())
+    await until(() => asked === 3, 'a handshake')
     assert.deepEqual(told, ["ConfigurationError: rule 'sockets': key must return a text that is not empty, or UNLIMITED, not ''", 'Error: no room'])
     assert.deepEqual(lines, [])
     // A client that does not hang up keeps no socket.

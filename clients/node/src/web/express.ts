@@ -7,7 +7,7 @@ import { checkFunction } from '../call/arguments.js'
 import type { Fields } from '../decide/headers.js'
 import { RateLimitError } from '../errors.js'
 import { ASKS, EXPOSE, isPreflight } from '../gate/cors.js'
-import { endWith } from '../gate/over.js'
+import { entered } from '../gate/over.js'
 import type { Decision } from '../decide/decision.js'
 import { Gate, type GateOptions, type Passage, type Refusal, type Spent } from '../gate/gate.js'
 import { stackOf } from '../gate/stack.js'
@@ -54,8 +54,11 @@ export function ratelimit(options: RateLimitOptions): RequestHandler {
 }
 
 async function limit(gate: Gate<Request>, { onRefused }: RateLimitOptions, req: Request, res: Response, next: NextFunction): Promise<void> {
-  const passage = await gate.enter(req, req.spent, stackOf(req), { preflight: isPreflight(req.method, req.headers[ASKS]) })
-  if (!endWith(res, passage) || !(await passage.turn())) return
+  // The package express-ws sends sockets that are open through the application, with a response that never ends.
+  const websocket = 'ws' in req
+  const what = { websocket, preflight: isPreflight(req.method, req.headers[ASKS]) }
+  const passage = await entered(websocket ? req.socket : res, gate.enter(req, req.spent, stackOf(req), what))
+  if (passage === undefined) return
   const { refusal, headers, spent, decisions } = passage
   req.spent = spent
   req.decisions = decisions
@@ -112,8 +115,8 @@ export function upgrade({ onError, ...options }: UpgradeOptions, listener: Upgra
 }
 
 async function shake(gate: Gate<IncomingMessage>, listener: UpgradeListener, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-  const passage = await gate.enter(request, undefined, stackOf(request), { websocket: true })
-  if (!endWith(socket, passage) || !(await passage.turn())) return
+  const passage = await entered(socket, gate.enter(request, undefined, stackOf(request), { websocket: true }))
+  if (passage === undefined) return
   const { refusal, headers } = passage
   if (refusal) return answer(socket, refusal.status, headers, refusal.body)
   try {

@@ -5,7 +5,7 @@ import { shown } from '../call/arguments.js'
 import { ConfigurationError } from '../errors.js'
 import type { RateLimiter } from '../limiter.js'
 import { ASKS, EXPOSE, isPreflight } from '../gate/cors.js'
-import { endWith } from '../gate/over.js'
+import { entered } from '../gate/over.js'
 import type { Decision } from '../decide/decision.js'
 import { Gate, type GateOptions, type Refusal, type Spent } from '../gate/gate.js'
 import { stackOf } from '../gate/stack.js'
@@ -89,8 +89,8 @@ function limitBy(options: RouteRateLimit & GateOptions<FastifyRequest>): Limited
   const { onRefused } = options
   return async (request, reply) => {
     const what = { websocket: isHandshake(request), preflight: isPreflight(request.method, request.headers[ASKS]) }
-    const passage = await gate.enter(request, request.spent, stackOf(request), what)
-    if (!endWith(reply.raw, passage) || !(await passage.turn())) return reply.hijack()
+    const passage = await entered(reply.raw, gate.enter(request, request.spent, stackOf(request), what))
+    if (passage === undefined) return reply.hijack()
     const { refusal, headers, spent, decisions } = passage
     Object.assign(request, { spent, decisions })
     const isOwn = refusal !== undefined && onRefused !== undefined

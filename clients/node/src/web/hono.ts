@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Context, MiddlewareHandler } from 'hono'
 import { ASKS, EXPOSE, isPreflight } from '../gate/cors.js'
-import { endWith, type NodeResponse } from '../gate/over.js'
+import { entered, type NodeResponse } from '../gate/over.js'
 import type { Decision } from '../decide/decision.js'
 import { Gate, type GateOptions, type Passage, type Refusal, type Spent } from '../gate/gate.js'
 import { stackOf } from '../gate/stack.js'
@@ -55,7 +55,9 @@ export function ratelimit(options: RateLimitOptions): MiddlewareHandler {
     // The handshake of a WebSocket has no response of Node.js. What it takes is kept as long as the socket is open.
     const node = outgoing ?? incoming?.socket
     const preflight = isPreflight(c.req.method, c.req.header(ASKS))
-    const passage = await gate.enter(c, c.get('spent'), stackOf(c), { websocket: incoming !== undefined && outgoing === undefined, preflight })
+    const what = { websocket: incoming !== undefined && outgoing === undefined, preflight }
+    const passage = await entered(node ?? answerTo(c.req.raw.signal), gate.enter(c, c.get('spent'), stackOf(c), what))
+    if (passage === undefined) return c.body(null, 503)
     const { refusal } = passage
     const head = (headers: Refusal['headers']) => {
       for (const [name, value] of Object.entries(gate.exposed(headers, c.res.headers.get(EXPOSE)))) c.header(name, value)
@@ -66,8 +68,6 @@ export function ratelimit(options: RateLimitOptions): MiddlewareHandler {
       head(onRefused ? refusal.headers : passage.headers)
       return onRefused ? onRefused(c, refusal) : c.body(refusal.body)
     }
-    const isThere = node ? endWith(node, passage) : endWithSignal(c.req.raw.signal, passage)
-    if (!isThere || !(await passage.turn())) return c.body(null, 503)
     c.set('spent', passage.spent)
     try {
       await next()
@@ -81,13 +81,9 @@ export function ratelimit(options: RateLimitOptions): MiddlewareHandler {
   }
 }
 
-function endWithSignal(signal: AbortSignal, passage: Passage): boolean {
-  if (signal.aborted) {
-    void passage.cancel()
-    return false
-  }
-  signal.addEventListener('abort', () => void passage.end(), { once: true })
-  return true
+/** The response to a request that ends only by its signal. */
+function answerTo(signal: AbortSignal): NodeResponse {
+  return { get destroyed() { return signal.aborted }, once: (_close, listener) => signal.addEventListener('abort', listener, { once: true }) }
 }
 
 /** The same response. When its body has been read, failed or is cancelled, the pass ends. */

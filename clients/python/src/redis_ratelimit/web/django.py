@@ -21,6 +21,8 @@ synchronous. On ASGI Django lets none of them ask the database, as `request.user
 | `SHED` | a `Shed`, which sheds load before the rules are asked |
 | `SKIP` | a function of the request: whether it is not limited at all |
 | `HEADERS` | `"draft"` (of the IETF), `"legacy"` (`X-RateLimit-*`), or `"off"` |
+| `PREFLIGHTS` | whether preflights of browsers (`OPTIONS` with `Access-Control-Request-Method`) are limited too |
+| `EXPOSE` | whether responses tell browsers that scripts of another origin may read these headers |
 | `ON_REFUSED` | a function of the request and the `Refusal`, which returns the application's own `HttpResponse` |
 
 `LIMITER`, `RULES`, `SHED`, `SKIP` and `ON_REFUSED` may be given as a dotted path. All limits of a request are asked at once. If one refuses, none is
