@@ -13,7 +13,8 @@
 //! cargo bench -p ratelimit-benches --bench server -- longest [--most-us=1000] [--seed=1] [--seconds=120] [memory] [turns] [states]
 //! ```
 //!
-//! With words, only the rows whose name holds one of them, or is one that begins with `=`. The module is taken from `target/release`: build it first.
+//! With words, only the rows whose names hold one of them. `=` before a whole name means that row
+//! alone. The module is taken from `target/release`: build it first.
 //! A row that turns out not to have measured what its name says is printed as an error, never as a figure.
 
 // What is wrong with a bench is found by the person who runs it, at once.
