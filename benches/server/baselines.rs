@@ -24,8 +24,6 @@ pub const SERVER: &[Row] = &[
     Row { name: "INCR, one hot key", call: "INCR key", ..PLAIN },
     SET_PX,
     Row { name: "SET PX, one hot key", call: "SET key 1 PX 60000", ..PLAIN },
-    // As long as a point in time in microseconds. A server has an object ready for 1.
-    Row { name: "SET PX of 19 digits", call: "SET key:# 1700000000000000000 PX 60000", ..PLAIN },
     // The server's own share of a call of five words: what ours cost above that is ours.
     Row {
         name: "empty command, five integers",

@@ -18,7 +18,7 @@ use ratelimit_testing::client::Client;
 
 const CONNECTIONS: u32 = 20;
 const KEYS: u32 = 100_000;
-/// Of which a round has so many to leave out, while the server's memory and caches fill.
+/// The first calls of a round, which are not counted: the server's memory and caches fill meanwhile.
 const WARM_UP: u32 = 5_000;
 /// The waits that are shown, by how many of a thousand are at most as long.
 const PARTS: [(&str, usize); 4] = [("p50", 500), ("p99", 990), ("p99.9", 999), ("longest", 1000)];

@@ -21,7 +21,7 @@ fn on_server(con: &mut Connection, line: &str) -> Replied {
     call(con, &line.split(' ').collect::<Vec<_>>()).map_err(|error| without_arguments(&error_line(&error)))
 }
 
-/// Redis 7 says that a command that does not exist begins with its arguments, also if there are none.
+/// The error of an unknown command. Redis 7 announces the arguments in it also if there are none.
 fn without_arguments(error: &str) -> String {
     error.strip_suffix(", with args beginning with: ").unwrap_or(error).into()
 }
